@@ -60,6 +60,24 @@ class RowsRequest(RowsAsked):
             raise MatrixError(self._why_none(whole), hint=self._order(whole))
         return lines
 
+    @property
+    def questions(self) -> tuple[tuple[Question, Workload], ...]:
+        """What is asked of each line with each workload, in this order."""
+        return tuple(
+            (
+                Question(
+                    series_id=self.series.id,
+                    line=line,
+                    workload_id=workload.id,
+                    settings_id=self.settings.id,
+                    metric=self.metric,
+                ),
+                workload,
+            )
+            for workload in self.workloads
+            for line in self.lines
+        )
+
     def _why_none(self, whole: tuple[tuple[str, ...], ...]) -> str:
         """Why nothing is between good and bad: an unknown name, the wrong order, two branches."""
         known = {row for line in whole for row in line}
@@ -151,23 +169,10 @@ def _answer_all(
     request: RowsRequest, lab: SampleSource, store: Store, watcher: Watcher, options: SearchOptions
 ) -> list[Campaign]:
     """One campaign for each question; answers of an interrupted run are kept."""
-    asked: list[tuple[Question, Workload]] = [
-        (
-            Question(
-                series_id=request.series.id,
-                line=line,
-                workload_id=workload.id,
-                settings_id=request.settings.id,
-                metric=request.metric,
-            ),
-            workload,
-        )
-        for workload in request.workloads
-        for line in request.lines
-    ]
+    asked = request.questions
     campaigns: list[Campaign] = []
     for number, (_, workload) in enumerate(asked):
-        search = _search(options, workload, campaigns)
+        search = rows_search(options, workload, campaigns)
         order, *later = (
             CampaignOrder(question=question, workload=load, search=search, lab=lab, store=store)
             for question, load in asked[number:]
@@ -183,7 +188,7 @@ def _answer_all(
     return campaigns
 
 
-def _search(options: SearchOptions, workload: Workload, answered: Sequence[Campaign]) -> Search:
+def rows_search(options: SearchOptions, workload: Workload, answered: Sequence[Campaign]) -> Search:
     """Where one branch turned slow is where to look first on others that contain it too."""
     suspects = {
         boundary.after: LEARNED

@@ -17,12 +17,12 @@ from typing import Literal, Protocol, Self
 
 from dsharness.content_key import content_key
 from dsharness.errors import BusyError, CandidateError, StoreError
-from dsharness.model import Boundary, Campaign, Sample, Setup, Turn, TurnState, Workload
+from dsharness.model import Boundary, Campaign, Sample, Setup, Turn, TurnState, WayName, Workload
 from dslab.watcher import Listener
 from dsresults.store import Store
 from dsresults.store.claims import STALE_S, Holder, this_process
 from dssearch.planner import advance, history_of, refuse_endless_disturbance
-from dssearch.question import Answer, Enough, Question, Search
+from dssearch.question import Answer, Enough, Measure, Question, Search
 from dssearch.repeated_failure import failures_of
 from dssearch.search_record import choice_of, inputs_of, search_of
 
@@ -107,20 +107,27 @@ class SampleSource(Protocol):
         ...
 
 
+class Guard(Protocol):
+    """Whether what is measured may still be stored."""
+
+    def check(self) -> None:
+        """BusyError when it may not."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class CampaignState:
     """What the store holds of a campaign; whatever is added is stored first."""
 
     campaign_id: str
     store: Store
-    claim: Claim
+    claim: Guard
     samples: list[Sample]
     by_id: dict[str, Turn]
 
     @classmethod
-    def of(cls, campaign: Campaign, store: Store, claim: Claim) -> Self:
-        """Read it; turns that were begun and not ended are ended."""
-        store.settle_turns(campaign.id)
+    def of(cls, campaign: Campaign, store: Store, claim: Guard) -> Self:
+        """Read it as it is."""
         return cls(
             campaign_id=campaign.id,
             store=store,
@@ -154,6 +161,9 @@ class TurnTaker:
     needs_all: bool  # nothing can be said without each candidate
 
     def take(self, turn: Turn) -> None:
+        """Nothing where it was taken before: it may be asked for more than once."""
+        if self.record.store.turn_state(turn.id) not in {None, TurnState.PLANNED}:
+            return
         self.record.put(turn)
         self.lab.prepare_more(turn.candidates)
         for candidate in turn.candidates:
@@ -254,6 +264,7 @@ class CampaignOrder:
 
 def _run(order: CampaignOrder, listener: Listener, claim: Claim) -> Campaign:
     campaign = order.unfinished or _begun(order)
+    order.store.settle_turns(campaign.id, {order.lab.setup.machine.id})  # an earlier process's
     record = CampaignState.of(campaign, order.store, claim)
     search = order.search
     if record.samples or record.turns:
@@ -309,17 +320,25 @@ def _answered(order: CampaignOrder, search: Search, taker: TurnTaker) -> Boundar
         if isinstance(step, Enough):
             return None
         taker.listener.step(order.question, step)
+        way, machine = setup.procedure.way, setup.machine.id
         taker.take(
-            Turn(
-                campaign_id=record.campaign_id,
-                number=step.turn,
-                attempt=step.attempt,
-                candidates=step.candidates,
-                workload=order.workload,
-                way=setup.procedure.way,
-                machine=setup.machine.id,
-            )
+            turn_of(record.campaign_id, step, workload=order.workload, way=way, machine=machine)
         )
+
+
+def turn_of(
+    campaign_id: str, step: Measure, *, workload: Workload, way: WayName, machine: str
+) -> Turn:
+    """The turn that a machine is to take."""
+    return Turn(
+        campaign_id=campaign_id,
+        number=step.turn,
+        attempt=step.attempt,
+        candidates=step.candidates,
+        workload=workload,
+        way=way,
+        machine=machine,
+    )
 
 
 def _now() -> str:

@@ -73,11 +73,13 @@ def history_of(
 
 
 def refuse_endless_disturbance(samples: Sequence[Sample]) -> None:
-    """InconclusiveError where all the latest were disturbed: they are repeated, not without end.
+    """InconclusiveError where all the latest of a machine were disturbed: not without end.
 
-    To be asked after a turn: a campaign that goes on later may find another machine.
+    It is the machine of the last sample. To be asked after a turn: a campaign that goes on later
+    may find another machine.
     """
-    latest = samples[-MOST_DISTURBED:]
+    here = samples[-1].machine.id if samples else ""
+    latest = [sample for sample in samples if sample.machine.id == here][-MOST_DISTURBED:]
     if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
         reasons = "; ".join(latest[-1].disturbed)
         raise InconclusiveError(

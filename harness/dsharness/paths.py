@@ -52,7 +52,17 @@ def logs_home() -> Path:
 TAG = "CACHEDIR.TAG"
 LINE = "# dsbisect made this folder; `dsbisect clean --cache` empties it."
 TEXT = f"Signature: 8a477f597d28d172789f06886806bc55\n{LINE}\n"
-PARTS = ("builds", "images", "locks", "logs", "repositories", "sources", "tests", "validate")
+PARTS = (
+    "builds",
+    "images",
+    "locks",
+    "logs",
+    "repositories",
+    "shared",
+    "sources",
+    "tests",
+    "validate",
+)
 
 _in_use: dict[Path, int] = {}  # open and locked until this process ends
 

@@ -77,6 +77,20 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     inside: Inside = 0,
     every: EveryStep = False,
     profile: Profiled = False,
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            metavar="URL",
+            help="Have it measured by the workers of this PostgreSQL (`dsbisect worker`).",
+        ),
+    ] = "",
+    machines: Annotated[
+        int, typer.Option("--machines", help="With --on: as many machines at most.")
+    ] = 4,
+    class_name: Annotated[
+        str, typer.Option("--class", help="With --on: machines of this class. Default: the most.")
+    ] = "",
     events: EventLines = False,
     as_json: AsJson = False,
 ) -> None:
@@ -113,6 +127,16 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         keep=keep,
         profile=profile,
     )
+    if on:
+        from dsbisect.cli.machines import shared_study
+
+        if store:
+            raise UsageError("--store and --on: two databases", hint="leave out --store")
+        shared_study(
+            request, options, output, on=on, machines=machines, class_name=class_name,
+            events=events, as_json=as_json,
+        )  # fmt: skip
+        return
     study(request, store, output, as_json=as_json, options=options, events=events)
 
 
@@ -139,6 +163,18 @@ def study(
     engine = detect()
     with Store.open(store_place) as store, Events() if events else Watch() as watch:
         findings = run_study(request, engine=engine, store=store, watcher=watch, options=options)
+    tell_findings(request, findings, output, as_json=as_json, command=command)
+
+
+def tell_findings(
+    request: RowsRequest,
+    findings: Findings,
+    output: Path | None,
+    *,
+    as_json: bool,
+    command: str = "",
+) -> None:
+    """Print and report what was found; an exit code of its own when nothing was."""
     try:
         _tell(request, findings, output, as_json=as_json, command=command)
     except KeyboardInterrupt as error:

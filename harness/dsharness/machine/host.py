@@ -127,7 +127,16 @@ def machine_id() -> str:
 
     A boot is left out: a search continues after one, as its references are measured all the time.
     """
-    return content_key([system_text(Path("/etc/machine-id")) or platform.node(), _cpu_model()])
+    node = system_text(Path("/etc/machine-id")) or platform.node()
+    return content_key([node, _cpu_model(), *_part])
+
+
+_part: list[str] = []
+
+
+def name_part(name: str) -> None:
+    """From now on this process is a machine of its own: a named part of this one, with its CPUs."""
+    _part[:] = [name]
 
 
 @functools.cache

@@ -83,6 +83,7 @@ from dsharness.model.rows import (
     Series,
     SystemName,
 )
+from dsharness.model.shared_run import FleetMachine, Prepared, RunState, SharedRun
 from dsharness.model.value import (
     Identifier,
     Shown,
@@ -134,6 +135,7 @@ __all__ = [
     "Facts",
     "Family",
     "Finding",
+    "FleetMachine",
     "GitSource",
     "Identifier",
     "Image",
@@ -152,6 +154,7 @@ __all__ = [
     "Outcome",
     "Packages",
     "PreinstalledPackages",
+    "Prepared",
     "Procedure",
     "Profile",
     "Promise",
@@ -162,11 +165,13 @@ __all__ = [
     "Registry",
     "RequestKind",
     "Row",
+    "RunState",
     "Sample",
     "SearchChoice",
     "Series",
     "Settings",
     "Setup",
+    "SharedRun",
     "Shown",
     "SourceSpec",
     "SrpmSource",

@@ -29,7 +29,11 @@ class Holder:
 
     def gone(self, silent_s: float, here: str) -> bool:
         """Probably dead: its process id is gone, or it gave no sign of life."""
-        return not lives(self.owner) if self.place == here else silent_s > STALE_S
+        return self.silent(silent_s, here, STALE_S)
+
+    def silent(self, silent_s: float, here: str, limit_s: float) -> bool:
+        """The same, where another time without a sign of life is too long."""
+        return not lives(self.owner) if self.place == here else silent_s > limit_s
 
     def __str__(self) -> str:
         return f"process {self.owner.partition('@')[0]} on {self.host}, since {self.since}"
@@ -71,6 +75,21 @@ def beat(database: Database, connection: Connection, key: str, me: Holder) -> bo
 
 def release(connection: Connection, key: str, me: Holder) -> None:
     connection.execute(delete(CLAIMS).where(*_ours(key, me)))
+
+
+def holders(
+    database: Database, connection: Connection, start: str
+) -> dict[str, tuple[Holder, float]]:
+    """Who has the claims whose keys begin so, and for how many seconds each gave no sign."""
+    now_us = _now_us(database, connection)
+    query = select(CLAIMS).where(CLAIMS.c.id.startswith(start, autoescape=True))
+    return {
+        row["id"]: (
+            Holder(host=row["host"], place=row["place"], owner=row["owner"], since=row["since"]),
+            (now_us - row["beat_us"]) / 1e6,
+        )
+        for row in connection.execute(query).mappings()
+    }
 
 
 def _ours(key: str, me: Holder) -> tuple[ColumnElement[bool], ...]:

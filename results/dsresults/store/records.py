@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, select, update
@@ -49,21 +49,29 @@ def _end_turn(connection: Connection, row: RowValues) -> bool:
     return connection.execute(update(TURNS).where(*planned).values(row)).rowcount == 1
 
 
-def settle_turns(connection: Connection, campaign_id: str) -> None:
-    """End a campaign's begun turns: done with a sample of each candidate, else given up."""
+def settle_turns(connection: Connection, campaign_id: str, machines: Collection[str]) -> int:
+    """End what these machines began: done with a sample of each candidate, else given up.
+
+    Returns how many it ended. A turn that is any machine's is one of theirs.
+    """
     begun = select(TURNS).where(
         TURNS.c.campaign_id == campaign_id, TURNS.c.state == TurnState.PLANNED.value
     )
+    ended_turns = 0
     for row in connection.execute(begun).mappings().all():
         turn = decode(Turn, dict(row))
+        if turn.machine and turn.machine not in machines:
+            continue
         of_it = (SAMPLES.c.turn == turn.number, SAMPLES.c.attempt == turn.attempt)
         taken = connection.scalars(
             select(SAMPLES.c.candidate_id).where(SAMPLES.c.campaign_id == campaign_id, *of_it)
         )
         whole = set(taken).issuperset(turn.candidates)
         state = TurnState.DONE if whole else TurnState.GIVEN_UP
-        ended = update(TURNS).where(TURNS.c.id == turn.id).values(state=state.value)
-        connection.execute(ended)
+        planned = (TURNS.c.id == turn.id, TURNS.c.state == TurnState.PLANNED.value)
+        ended = update(TURNS).where(*planned).values(state=state.value)
+        ended_turns += connection.execute(ended).rowcount
+    return ended_turns
 
 
 def put_finding(database: Database, connection: Connection, finding: Finding) -> bool:
@@ -165,6 +173,12 @@ def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sa
 
 def find_findings(database: Database, given: Mapping[str, str | None]) -> list[Finding]:
     return _find(database, Finding, FINDINGS, given, order="found_us")
+
+
+def find_turn_state(database: Database, turn_id: str) -> TurnState | None:
+    with database.reading() as connection:
+        found = connection.scalar(select(TURNS.c.state).where(TURNS.c.id == turn_id))
+    return None if found is None else TurnState(found)
 
 
 def find_turns(database: Database, campaign_id: str) -> list[Turn]:

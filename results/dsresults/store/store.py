@@ -7,7 +7,7 @@ open it first.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from sqlalchemy import Connection, column, inspect, select, table, text
 from sqlalchemy.exc import OperationalError
 
 from dsharness.errors import StoreError
-from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn
+from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, TurnState
 from dsharness.process.deadline import Deadline
 from dsresults.store.claims import Holder, beat, release, take
 from dsresults.store.database import ELSEWHERE, LOCK_WAIT_S, Database, translated
@@ -31,6 +31,7 @@ from dsresults.store.records import (
     find_findings,
     find_images,
     find_samples,
+    find_turn_state,
     find_turns,
     ids_from,
     put_campaign,
@@ -194,6 +195,11 @@ class Store:
     def __str__(self) -> str:
         return str(self._database.location)
 
+    @property
+    def database(self) -> Database:
+        """For those who write more in one transaction than a method here does."""
+        return self._database
+
     def close(self) -> None:
         self._database.engine.dispose()
 
@@ -232,10 +238,14 @@ class Store:
         with self._database.writing() as connection:
             return put_turn(self._database, connection, turn)
 
-    def settle_turns(self, campaign_id: str) -> None:
-        """End the turns that were begun: done with a sample of each candidate, else given up."""
+    def settle_turns(self, campaign_id: str, machines: Collection[str]) -> int:
+        """End what these machines began: done with a sample of each candidate, else given up."""
         with self._database.writing() as connection:
-            settle_turns(connection, campaign_id)
+            return settle_turns(connection, campaign_id, machines)
+
+    def turn_state(self, turn_id: str) -> TurnState | None:
+        """How far a turn came; None if it is not stored."""
+        return find_turn_state(self._database, turn_id)
 
     def turns(self, campaign_id: str) -> list[Turn]:
         """A campaign's turns with all their attempts, in order."""

@@ -115,6 +115,28 @@ CLAIMS = Table(
     Column("beat_us", BigInteger, nullable=False),
 )
 
+# Machines that take turns of shared runs; whether one is alive is its claim's matter.
+MACHINES = Table(
+    "machines",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("class_name", Text, nullable=False),
+    Column("rest", JSON, nullable=False),
+)
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("request_key", Text, nullable=False),
+    Column("started_at", Text, nullable=False),
+    Column("started_us", BigInteger, nullable=False),
+    Column("rest", JSON, nullable=False),
+    Index("runs_by_state", "state", "request_key"),
+)
+
 
 V = TypeVar("V", bound=Value)
 RowValues = Mapping[str, Any]  # by column; what a database gives and takes

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import re
 import shutil
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -19,6 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from claiming_labs import prove_an_answer_is_never_rewritten, prove_one_process_at_a_time
 from hypothesis import given, settings
+from postgresql_cluster import Cluster, running_cluster
 from store_values import (
     BOUNDARY,
     EXPORT,
@@ -41,70 +37,11 @@ from dsresults.store.location import locate
 from dsresults.store.store import VERSION_TABLE
 from dsresults.store.tables import METADATA
 
-ACCESS = """
-local all guarded scram-sha-256
-local all all trust
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """A running server that only a socket in ``folder`` leads to."""
-
-    folder: Path
-    user: str
-
-    def url(self, database: str, user: str = "") -> str:
-        return f"postgresql://{user or self.user}@/{database}?host={self.folder}"
-
-    def execute(self, *statements: str, database: str = "postgres") -> None:
-        address = f"host={self.folder} user={self.user} dbname={database}"
-        with psycopg.connect(address, autocommit=True) as connection:
-            for statement in statements:
-                connection.execute(statement)
-
-    def new_database(self) -> str:
-        name = f"lab_{uuid.uuid4().hex[:8]}"
-        self.execute(f"CREATE DATABASE {name}")
-        return name
-
-
-def installed() -> Path | None:
-    """The newest PostgreSQL of this machine; Debian keeps it off the PATH."""
-    found = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin/initdb"),
-        key=lambda path: int(re.sub(r"\D.*", "", path.parts[4]) or 0),
-    )
-    on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
-
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    binaries = installed()
-    if binaries is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    owner = pwd.getpwuid(os.geteuid()).pw_name if os.geteuid() else "postgres"
-    prefix = [] if os.geteuid() else ["runuser", "-u", owner, "--"]
-    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
-
-    def run(program: str, *arguments: str) -> None:
-        command = [*prefix, str(binaries / program), "-D", str(folder / "data"), *arguments]
-        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
-
-    try:
-        if not os.geteuid():
-            shutil.chown(folder, owner)
-        run("initdb", "-A", "trust", "-U", owner, "-E", "UTF8", "--locale=C", "--no-sync")
-        (folder / "data" / "pg_hba.conf").write_text(ACCESS)
-        options = f"-c listen_addresses='' -c fsync=off -k {folder}"
-        run("pg_ctl", "start", "-w", "-l", str(folder / "log"), "-o", options)
-        try:
-            yield Cluster(folder=folder, user=owner)
-        finally:
-            run("pg_ctl", "stop", "-m", "immediate")
-    finally:
-        shutil.rmtree(folder)
+    with running_cluster() as running:
+        yield running
 
 
 @pytest.fixture

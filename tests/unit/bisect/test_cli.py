@@ -37,8 +37,9 @@ COMMANDS = (
     "bisect commits",
     "results list", "results show", "results export", "results import",
     "workload from-log",
+    "worker", "attach", "cancel", "machines drain", "machines forget",
 )  # fmt: skip
-GROUPS = ("", "build", "matrix", "image", "bisect", "results", "workload")
+GROUPS = ("", "build", "matrix", "image", "bisect", "results", "workload", "machines")
 
 
 def matrix() -> dict[str, object]:

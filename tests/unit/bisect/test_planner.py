@@ -18,7 +18,7 @@ from watchers import RecordingWatcher
 from worlds import World, sample_of
 
 from dsharness.errors import InconclusiveError
-from dsharness.model import LdcltWorkload, Turn, TurnState
+from dsharness.model import LdcltWorkload, Machine, Turn, TurnState
 from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, claimed
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
@@ -146,6 +146,40 @@ def test_disturbance_without_end(quiet: int | None, *, ends: bool) -> None:
         refuse_endless_disturbance(samples)
 
 
+def test_disturbance_is_looked_at_per_machine() -> None:
+    """A quiet machine's runs between them do not hide that another one is always disturbed."""
+    spoilt = {"invalid": ("the load did not finish",), "disturbed": ("paused for 9 s",)}
+    noisy, quiet = Machine(id="noisy"), Machine(id="quiet")
+    pairs = [
+        (
+            sample_of("a", 1.0, number, id=f"q{number}", machine=quiet),
+            sample_of("a", 1.0, number, id=f"n{number}", machine=noisy, **spoilt),
+        )
+        for number in range(20)
+    ]
+    samples = [each for pair in pairs for each in pair]
+    refuse_endless_disturbance(samples[:-2])
+    refuse_endless_disturbance([*samples, samples[0]])  # the last one is the quiet machine's
+    with pytest.raises(InconclusiveError, match="the last 20 runs"):
+        refuse_endless_disturbance(samples)
+
+
+def test_only_the_turns_of_named_machines_are_settled(tmp_path: Path) -> None:
+    """A living machine goes on with its own."""
+    mine, other = (
+        turn(number, TurnState.PLANNED, "a", "b").model_copy(update={"machine": machine})
+        for number, machine in enumerate(("mine", "other"))
+    )
+    with Store.open(tmp_path / "results.db") as store:
+        for each in (mine, other):
+            store.put_turn(each)
+        assert store.settle_turns("c", {"mine"}) == 1
+        assert store.settle_turns("c", {"mine"}) == 0
+        assert store.turn_state(mine.id) is TurnState.GIVEN_UP
+        assert store.turn_state(other.id) is TurnState.PLANNED
+        assert store.turn_state("unknown") is None
+
+
 def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
     question = Question(series_id="s", line=("c", "d"), workload_id="w", settings_id="default")
     with Store.open(tmp_path / "results.db") as store, claimed(store, "key", "w") as claim:
@@ -158,7 +192,8 @@ def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
         ).run(RecordingWatcher())
         before = (store.turns(campaign.id), store.samples())
         taker = TurnTaker(
-            lab=WorldBenches(STEP), record=CampaignState.of(campaign, store, claim),
+            lab=WorldBenches(World({"c": 7.0, "d": 7.0})),  # a second sample is never the same
+            record=CampaignState.of(campaign, store, claim),
             listener=RecordingWatcher(), ends={}, needs_all=True,
         )  # fmt: skip
         taker.take(before[0][0].ended(TurnState.PLANNED))

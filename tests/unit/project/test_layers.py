@@ -19,7 +19,7 @@ LAYERS = {  # in the order of the data
     "images": {"dsimages"},
     "builds": {"dsbuilds"},
     "results": {"dsresults"},
-    "bisect": {"dssearch", "dslab", "dsvalidate", "dsbisect"},
+    "bisect": {"dssearch", "dslab", "dsmany", "dsvalidate", "dsbisect"},
 }
 
 

@@ -1,0 +1,323 @@
+"""`worker`, `machines`, `attach`, `cancel`, `bisect rows --on`: searches of several machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder
+
+if TYPE_CHECKING:
+    from dsbisect.rows_study import RowsRequest
+    from dsbisect.search_options import SearchOptions
+    from dsmany.fleet import FleetMember
+    from dsresults.store import Store
+
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="URL",
+        envvar="DSBISECT_ON",
+        help="The team's PostgreSQL: postgresql://USER@HOST/DATABASE. Its password: in ~/.pgpass.",
+    ),
+]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or how it begins.")]
+
+app = typer.Typer(help="Show the machines that share searches; drain or forget one.")
+
+
+def worker(
+    *,
+    on: On,
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name", help="A name for this machine. With it, one host can be several machines."
+        ),
+    ] = "",
+    cpus: Annotated[
+        str, typer.Option("--cpus", help="CPUs to measure on, as 0,2-3. Default: all.")
+    ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print progress as JSON lines on standard output.")
+    ] = False,
+) -> None:
+    """Take turns of searches that others began, until Ctrl-C.
+
+    Example: dsbisect worker --on postgresql://lab@db.example.org/dsbisect
+    """
+    import os
+    import sys
+
+    from dsbisect.cli.search_progress import Events, Watch
+    from dsbisect.shared_rows import SharedRowsStudies
+    from dsharness.containers.engine_probe import detect
+    from dsharness.errors import UsageError
+    from dsharness.machine.host import name_part
+    from dsmany.worker import FleetWorker, this_machine
+
+    if cpus:
+        try:
+            os.sched_setaffinity(0, _cpu_numbers(cpus))
+        except (OSError, ValueError):
+            raise UsageError(
+                f"--cpus {cpus}: this process cannot use them", hint="such as 0,2-3: see `nproc`"
+            ) from None
+    if name:
+        name_part(name)
+    engine = detect()
+    with _shared(on) as store, Events(sys.stdout) if as_json else Watch() as watch:
+        machine = this_machine(engine, name)
+        watch.note(
+            f"machine {machine.name} ({machine.id[:8]}), CPUs {_spelt(machine.cpus)}, "
+            f"noise {machine.noise_pct} %, class: {machine.class_name}"
+        )
+        FleetWorker(
+            machine=machine, engine=engine, store=store, study_of=SharedRowsStudies(),
+            watcher=watch, tell=watch.note,
+        ).serve()  # fmt: skip
+
+
+@app.callback(invoke_without_command=True)
+def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) -> None:
+    """Show who is there, doing what, of which class, and how noisy.
+
+    Example: dsbisect machines --on postgresql://lab@db.example.org/dsbisect
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from dsmany.fleet import fleet_of
+
+    with _shared(on) as store:
+        doing = _turns_by_machine(store)
+        facts = [_facts(member, doing) for member in fleet_of(store)]
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    for fact in facts:
+        noise = "?" if fact["noise_pct"] is None else f"{fact['noise_pct']} %"
+        typer.echo(
+            f"{fact['name']}  {fact['id'][:8]}  {fact['state']}, {fact['doing']}, noise {noise}, "
+            f"class: {fact['class']}"
+        )
+    if not facts:
+        typer.echo("no machine has come yet: `dsbisect worker --on URL` on each", err=True)
+
+
+@app.command("drain")
+def drain(
+    name: Annotated[str, typer.Argument(metavar="MACHINE", help="Its name, or how its id begins.")],
+    *,
+    on: On,
+    undo: Annotated[bool, typer.Option("--undo", help="Give it turns again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a machine no new turns; what it has it ends.
+
+    Example: dsbisect machines drain lab-2 --on postgresql://lab@db.example.org/dsbisect
+    """
+    from dsresults.store.shared_records import drain_machine
+
+    with _shared(on) as store:
+        machine = _member(store, name).machine
+        with store.database.writing() as connection:
+            drain_machine(connection, machine.id, drained=not undo)
+    told = f"{machine.name} gets {'turns again' if undo else 'no new turns'}"
+    _say(told, {"machine": machine.id, "drained": not undo}, as_json=as_json)
+
+
+@app.command("forget")
+def forget(
+    name: Annotated[str, typer.Argument(metavar="MACHINE", help="Its name, or how its id begins.")],
+    *,
+    on: On,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a machine that will not come back; its samples stay.
+
+    Example: dsbisect machines forget lab-2 --on postgresql://lab@db.example.org/dsbisect
+    """
+    from dsharness.errors import BusyError
+    from dsresults.store.shared_records import forget_machine
+
+    with _shared(on) as store:
+        member = _member(store, name)
+        if member.alive:
+            raise BusyError(
+                f"{member.machine.name} is alive", hint="end its worker first: Ctrl-C there"
+            )
+        with store.database.writing() as connection:
+            forget_machine(connection, member.machine.id)
+    told = f"{member.machine.name} is forgotten"
+    _say(told, {"machine": member.machine.id, "forgotten": True}, as_json=as_json)
+
+
+def attach(
+    run: RunId,
+    *,
+    on: On,
+    output: ReportFolder = None,
+    events: EventLines = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a shared search again, and its answer; Ctrl-C leaves it to the machines.
+
+    Example: dsbisect attach 3f2a9c01 --on postgresql://lab@db.example.org/dsbisect
+    """
+    from dsmany.attached import named_run
+
+    with _shared(on) as store:
+        _follow(store, named_run(store, run).id, output, events=events, as_json=as_json)
+
+
+def cancel(run: RunId, *, on: On, as_json: AsJson = False) -> None:
+    """End a shared search without an answer; every finished sample stays.
+
+    Example: dsbisect cancel 3f2a9c01 --on postgresql://lab@db.example.org/dsbisect
+    """
+    from dsmany.attached import cancel_run, named_run
+
+    with _shared(on) as store:
+        found = named_run(store, run)
+        done = cancel_run(store, found)
+    told = f"run {found.id} {'is cancelled' if done else 'had ended before'}"
+    _say(told, {"run": found.id, "cancelled": done}, as_json=as_json)
+
+
+def _say(told: str, facts: dict[str, object], *, as_json: bool) -> None:
+    typer.echo(json.dumps(facts) if as_json else told)
+
+
+def shared_study(
+    request: RowsRequest,
+    options: SearchOptions,
+    output: Path | None,
+    *,
+    on: str,
+    machines: int,
+    class_name: str,
+    events: bool,
+    as_json: bool,
+) -> None:
+    """`bisect rows --on`: begin the run, or find the one that is under way, and show it."""
+    from dsbisect.shared_rows import document_of
+    from dsbuilds.build_request import check_rows
+    from dsharness.errors import UsageError
+    from dsmany.attached import begin_run
+
+    if machines < 1:
+        raise UsageError(f"--machines {machines}: must be above 0", hint="leave it out")
+    named = {name for line in request.lines for name in line}
+    check_rows(request.matrix, (row for row in request.matrix.rows if row.id in named))
+    document = document_of(request, options)
+    with _shared(on) as store:
+        run = begin_run(store, document, machines=machines, class_name=class_name)
+        typer.echo(f"run {run.id}", err=True)
+        _follow(store, run.id, output, events=events, as_json=as_json)
+
+
+def _follow(store: Store, run_id: str, output: Path | None, *, events: bool, as_json: bool) -> None:
+    from dsbisect.cli.bisect import tell_findings
+    from dsbisect.cli.search_progress import Events, Watch
+    from dsbisect.rows_study import Findings
+    from dsbisect.shared_rows import SharedRowsStudies
+    from dsharness.errors import StoppedError
+    from dsmany.attached import RunTold, named_run, refuse_unanswered
+    from dsresults.profile_pair import profiles_of
+
+    study = SharedRowsStudies()(named_run(store, run_id))
+    try:
+        with Events() if events else Watch() as watch:
+            told = RunTold(store, study, watch)
+            run = told.until_ended(run_id)
+    except KeyboardInterrupt as error:
+        raise StoppedError(
+            f"detached: the machines go on with run {run_id}",
+            hint=f"`dsbisect attach {run_id[:8]}` shows it again, `dsbisect cancel` ends it",
+        ) from error
+    refuse_unanswered(run)
+    samples, images = store.measured_in(told.campaigns)
+    profiles = profiles_of(store.findings(), (each.id for each in told.campaigns))
+    findings = Findings(
+        campaigns=told.campaigns, samples=tuple(samples), images=images, profiles=profiles
+    )
+    tell_findings(study.request, findings, output, as_json=as_json)
+
+
+@contextmanager
+def _shared(on: str) -> Iterator[Store]:
+    from dsharness.errors import UsageError
+    from dsmany.job_queue import shared_place
+    from dsresults.store import Store
+
+    if not on:
+        raise UsageError("no database was named", hint="--on postgresql://USER@HOST/DATABASE")
+    shared_place(on)
+    with Store.open(on) as store:
+        yield store
+
+
+def _cpu_numbers(text: str) -> set[int]:
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def _spelt(cpus: tuple[int, ...]) -> str:
+    return ", ".join(map(str, cpus))
+
+
+def _member(store: Store, name: str) -> FleetMember:
+    from dsharness.errors import UsageError
+    from dsmany.fleet import fleet_of
+
+    fleet = fleet_of(store)
+    found = [m for m in fleet if m.machine.name == name or m.machine.id.startswith(name)]
+    if len(found) != 1:
+        known = ", ".join(member.machine.name for member in fleet) or "none"
+        raise UsageError(f"{len(found)} machines are called {name!r}", hint=f"there are: {known}")
+    return found[0]
+
+
+def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
+    machine = member.machine
+    state = "drained" if machine.drained else "alive"
+    return {
+        "name": machine.name,
+        "id": machine.id,
+        "state": state if member.alive else "gone",
+        "doing": doing.get(machine.id, "idle") if member.alive else "nothing",
+        "noise_pct": machine.noise_pct,
+        "class": machine.class_name,
+        "silent_s": None if member.silent_s is None else round(member.silent_s, 1),
+    }
+
+
+def _turns_by_machine(store: Store) -> dict[str, str]:
+    """What each machine has of the runs that are under way."""
+    from dsbisect.shared_rows import SharedRowsStudies
+    from dsharness.model import RunState, TurnState
+    from dsmany.shared_search import campaign_id_of
+    from dsresults.store.shared_records import find_runs
+
+    studies, doing = SharedRowsStudies(), dict[str, str]()
+    with store.database.reading() as connection:
+        runs = find_runs(connection, RunState.RUNNING)
+    for run in runs:
+        if run.preparing and run.prepared is None:
+            doing[run.preparing] = f"prepares run {run.id[:8]}"
+        for number in range(len(studies(run).questions)):
+            for turn in store.turns(campaign_id_of(run, number)):
+                if turn.state is TurnState.PLANNED:
+                    doing[turn.machine] = (
+                        f"turn {turn.number} of run {run.id[:8]}: {', '.join(turn.candidates)}"
+                    )
+    return doing

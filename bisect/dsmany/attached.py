@@ -1,0 +1,187 @@
+"""A shared run as its user sees it: begun, watched, cancelled. All of it is in the store."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from dsharness.content_key import content_key
+from dsharness.errors import InconclusiveError, StoppedError, StoreError, UsageError
+from dsharness.model import Campaign, RunState, SharedRun
+from dslab.watcher import Watcher
+from dsmany.fleet import fit_for, fleet_of
+from dsmany.job_queue import JobQueue
+from dsmany.shared_search import SharedStudy, campaign_id_of
+from dsresults.store import Store
+from dsresults.store.shared_records import (
+    add_run,
+    find_run,
+    find_runs,
+    locked_run,
+    write_run,
+)
+from dssearch.question import Measure, Question
+
+LOOK_S = 0.5
+
+
+def begin_run(
+    store: Store, request: Mapping[str, JsonValue], *, machines: int, class_name: str
+) -> SharedRun:
+    """The run of this request: the one that is under way, or a new one."""
+    jobs = JobQueue.of(store)
+    key = content_key([dict(request), class_name])
+    database = store.database
+    with database.writing() as connection:
+        running = find_runs(connection, RunState.RUNNING)
+        run = next((each for each in running if each.request_key == key), None)
+        if run is None:
+            run = SharedRun(
+                id=str(uuid.uuid4()),
+                request_key=key,
+                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                request=dict(request),
+                machines=machines,
+                class_name=class_name,
+            )
+            add_run(database, connection, run)
+        jobs.advance(connection, run.id)
+    return run
+
+
+def named_run(store: Store, start: str) -> SharedRun:
+    """The one run whose id begins so; UsageError with those that there are."""
+    with store.database.reading() as connection:
+        runs = find_runs(connection)
+    found = [run for run in runs if run.id.startswith(start)]
+    if len(found) != 1:
+        known = ", ".join(f"{run.id[:8]} ({run.state})" for run in runs[-5:])
+        raise UsageError(
+            f"{len(found)} runs in {store} begin with {start!r}",
+            hint=f"the latest: {known}" if known else "there are none yet",
+        )
+    return found[0]
+
+
+def cancel_run(store: Store, run: SharedRun) -> bool:
+    """End a run without an answer; False if it had ended before. Its samples stay."""
+    with store.database.writing() as connection:
+        now = locked_run(connection, run.id)
+        if now is None or now.state is not RunState.RUNNING:
+            return False
+        write_run(connection, now.model_copy(update={"state": RunState.CANCELLED}))
+    return True
+
+
+class RunTold:
+    """Tells a watcher what is new in a run, each thing once."""
+
+    def __init__(self, store: Store, study: SharedStudy, watcher: Watcher) -> None:
+        self._store, self._study, self._watcher = store, study, watcher
+        self._known: set[str] = set()
+        self._state = ""
+        self.campaigns: tuple[Campaign, ...] = ()
+
+    def until_ended(self, run_id: str) -> SharedRun:
+        """Tell until the run has ended, however it does."""
+        lines = [question.line for question, _ in self._study.questions]
+        rows = tuple(dict.fromkeys(row for line in lines for row in line))
+        self._watcher.begin(rows, len(lines))
+        while True:
+            try:
+                with self._store.database.reading() as connection:
+                    run = find_run(connection, run_id)
+                if run is None:
+                    raise UsageError(f"{self._store} has no run {run_id}", hint="give it again")
+                self._tell(run, rows)
+            except StoreError as error:
+                self._say(rows[0], f"the database does not answer: {error.message}")
+            else:
+                if run.state is not RunState.RUNNING:
+                    return run
+            time.sleep(LOOK_S)
+
+    def _tell(self, run: SharedRun, rows: tuple[str, ...]) -> None:
+        fleet = fleet_of(self._store)
+        names = {member.machine.id: member.machine.name for member in fleet}
+        for machine, why in run.left_out.items():
+            if self._new(f"left out {machine}"):
+                self._watcher.preparing(names.get(machine, machine), f"left out: {why}")
+        fit = fit_for(run, fleet)
+        if run.state is RunState.RUNNING and not fit:
+            self._say(rows[0], "waiting for a machine: `dsbisect machines` shows who is there")
+        elif run.prepared is None and run.preparing:
+            self._say(rows[0], f"prepared by {names.get(run.preparing, run.preparing)}")
+        if run.prepared is not None:
+            self._say("", "")
+            self._tell_prepared(run.prepared.unmeasurable, rows)
+        self._tell_campaigns(run, names)
+
+    def _tell_prepared(self, failed: Mapping[str, str], rows: tuple[str, ...]) -> None:
+        for row in rows:
+            if self._new(f"prepared {row}"):
+                if row in failed:
+                    self._watcher.failed(row, failed[row])
+                else:
+                    self._watcher.prepared(row)
+
+    def _tell_campaigns(self, run: SharedRun, names: Mapping[str, str]) -> None:
+        there: list[Campaign] = []
+        for number, (question, _) in enumerate(self._study.questions):
+            campaign = self._store.campaign(campaign_id_of(run, number))
+            if campaign is None:
+                break
+            there.append(campaign)
+            self._tell_turns(run, campaign.id, question, names)
+            if campaign.boundary is not None and self._new(f"answer {number}"):
+                self._watcher.answered(campaign.boundary)
+        self.campaigns = tuple(there)
+
+    def _tell_turns(
+        self, run: SharedRun, campaign_id: str, question: Question, names: Mapping[str, str]
+    ) -> None:
+        samples = self._store.samples(campaign_id=campaign_id)
+        for turn in self._store.turns(campaign_id):
+            if self._new(turn.id):
+                step = Measure(
+                    turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
+                    why=f"{', '.join(turn.candidates)} on {names.get(turn.machine, turn.machine)}",
+                    remaining=run.remaining,
+                )  # fmt: skip
+                self._watcher.step(question, step)
+            for sample in samples:
+                of_it = (sample.turn, sample.attempt) == (turn.number, turn.attempt)
+                if of_it and self._new(sample.id):
+                    self._watcher.sampled(sample)
+            for row, why in turn.refused.items():
+                if self._new(f"refused {row}"):
+                    self._watcher.unmeasurable(row, why)
+
+    def _new(self, what: str) -> bool:
+        new = what not in self._known
+        self._known.add(what)
+        return new
+
+    def _say(self, row: str, what: str) -> None:
+        """A state that lasts is told once."""
+        if what and what != self._state:
+            self._watcher.preparing(row, what)
+        self._state = what
+
+
+def refuse_unanswered(run: SharedRun) -> None:
+    """An error for a run that ended without answers."""
+    if run.state is RunState.CANCELLED:
+        raise StoppedError(
+            f"run {run.id} was cancelled; every finished sample is stored",
+            hint="`dsbisect bisect rows` with the same options begins a new one",
+        )
+    if run.state is RunState.FAILED:
+        raise InconclusiveError(
+            f"run {run.id} ended without an answer: {run.why}",
+            hint="remove the reason, then give the same command again",
+        )

@@ -1,0 +1,84 @@
+"""Machines of a fleet: which may take a turn, and which are dead. Pure rules, and one reading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from dsharness.machine.host import place_id
+from dsharness.model import FleetMachine, Machine, SharedRun
+from dsresults.store import Store
+from dsresults.store.shared_records import find_machines, machine_holders
+
+DEAD_S = 45.0  # without a sign of life; looked at every 15 s, so noticed within a minute
+BEAT_S = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetMember:
+    """A machine as the fleet sees it now."""
+
+    machine: FleetMachine
+    alive: bool
+    silent_s: float | None = None  # None where no process stands for it
+
+
+def class_of(machine: Machine) -> str:
+    """Machines that may measure for one search: equal in CPU, kernel's major version, engine."""
+    facts = machine.facts
+    kernel = str(facts["kernel"]).partition(".")[0]
+    rights = "rootless" if facts["rootless"] else "root"
+    engine = f"{facts['runtime'] or 'runtime of podman'}, cgroups {facts['cgroups']}, {rights}"
+    return f"{facts['cpu_model']}, {facts['architecture']}, Linux {kernel}, {engine}"
+
+
+def fleet_of(store: Store) -> list[FleetMember]:
+    """Every machine that is known, by name."""
+    here = place_id()
+    with store.database.reading() as connection:
+        held = machine_holders(store.database, connection)
+        machines = find_machines(connection)
+    members: list[FleetMember] = []
+    for machine in machines:
+        holder, silent_s = held.get(machine.id, (None, None))
+        alive = (
+            holder is not None
+            and silent_s is not None
+            and not holder.silent(silent_s, here, DEAD_S)
+        )
+        members.append(FleetMember(machine=machine, alive=alive, silent_s=silent_s))
+    return members
+
+
+def fit_for(run: SharedRun, fleet: Sequence[FleetMember]) -> tuple[FleetMachine, ...]:
+    """Machines that may take turns of a run now: alive, not drained, of its one class."""
+    there = [
+        member.machine
+        for member in fleet
+        if member.alive and not member.machine.drained and member.machine.id not in run.left_out
+    ]
+    wanted = run.prepared.class_name if run.prepared else run.class_name or _largest(there)
+    return tuple(machine for machine in there if machine.class_name == wanted)
+
+
+def _largest(machines: Sequence[FleetMachine]) -> str:
+    """The class that most of them have; of equals the first by name."""
+    counted = Counter(machine.class_name for machine in machines)
+    return min(counted, key=lambda name: (-counted[name], name), default="")
+
+
+def free_for(
+    run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]
+) -> tuple[FleetMachine, ...]:
+    """Those of them that have no turn of this run, as many as the run may still use."""
+    fit = fit_for(run, fleet)
+    at_work = sum(machine.id in busy for machine in fit)
+    free = [machine for machine in fit if machine.id not in busy]
+    return tuple(free[: max(0, run.machines - at_work)])
+
+
+def lost_to(run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]) -> set[str]:
+    """Of machines with a turn those that will not end it: dead, forgotten or left out."""
+    living = {member.machine.id for member in fleet if member.alive}
+    return {machine for machine in busy if machine not in living or machine in run.left_out}

@@ -1,0 +1,163 @@
+"""The queue of jobs in PostgreSQL: the one module that knows Procrastinate.
+
+A job is a hint to look at the store, never the truth: done twice it changes nothing, and what a
+lost one would have done, `reap` does. So no job has a lock, which a dead worker could keep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sqlalchemy import Connection, text
+
+from dsharness.errors import StoreError, UsageError
+from dsharness.model import Turn
+from dsresults.store import Store
+from dsresults.store.location import Location, locate
+
+if TYPE_CHECKING:
+    from procrastinate import App
+
+PLANS = "plans"  # the queue of `advance` and `reap`: any worker
+SCHEMA_LOCK = 0x6473_6A6F_6273  # "dsjobs" in ASCII
+POLL_S = 2.0
+STALLED_S = 45.0
+EVERY_15_S = "* * * * * */15"  # the sixth column: seconds
+
+
+class JobHandler(Protocol):
+    """What a worker does when a job comes."""
+
+    def advance(self, run_id: str) -> None: ...
+
+    def prepare(self, run_id: str) -> None: ...
+
+    def take(self, run_id: str, turn_id: str) -> None: ...
+
+    def reap(self) -> None: ...
+
+
+def shared_place(url: str) -> Location:
+    """The place of a database that machines can share; UsageError when it is a file."""
+    location = locate(url)
+    if location.file is not None:
+        raise UsageError(
+            f"--on {location}: machines share a PostgreSQL, not a file",
+            hint="--on postgresql://USER@HOST/DATABASE",
+        )
+    return location
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobQueue:
+    """Jobs are queued in the caller's transaction: with what they are about, or not at all."""
+
+    location: Location
+
+    @classmethod
+    def of(cls, store: Store) -> JobQueue:
+        """The queue in this store's database; its tables are made when they are missing."""
+        queue = cls(location=store.database.location)
+        with store.database.writing() as connection:
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
+            if connection.scalar(text("SELECT to_regclass('procrastinate_jobs')")) is None:
+                _driver(connection).execute(queue._app().schema_manager.get_schema())
+        return queue
+
+    def advance(self, connection: Connection, run_id: str) -> None:
+        self._queue(connection, "advance", PLANS, run=run_id)
+
+    def prepare(self, connection: Connection, run_id: str, machine: str) -> None:
+        self._queue(connection, "prepare", _queue_of(machine), run=run_id)
+
+    def take(self, connection: Connection, run_id: str, turn: Turn) -> None:
+        self._queue(connection, "take", _queue_of(turn.machine), run=run_id, turn=turn.id)
+
+    def _queue(self, connection: Connection, task: str, queue: str, **facts: str) -> None:
+        app = self._app()
+        job = app.configure_task(f"dsbisect.{task}", queue=queue, connection=_driver(connection))
+        job.defer(**facts)
+
+    def serve(self, handler: JobHandler, machine: str) -> None:
+        """Do this machine's jobs one at a time, and plan meanwhile, until interrupted."""
+        for name in ("procrastinate", "psycopg.pool"):  # what went wrong, the handler tells
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        asyncio.run(self._serve(handler, machine))
+
+    async def _serve(self, handler: JobHandler, machine: str) -> None:
+        from procrastinate import PsycopgConnector  # noqa: PLC0415
+
+        # What an interruption leaves undone is settled in the store, and nobody has to read of it.
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        app = self._app(PsycopgConnector(conninfo=self._address, min_size=1, max_size=6))
+        _register(app, handler)
+        async with app.open_async():
+            await asyncio.gather(
+                *(
+                    app.run_worker_async(
+                        queues=[queue],
+                        concurrency=1,
+                        install_signal_handlers=False,
+                        delete_jobs="always",
+                        fetch_job_polling_interval=POLL_S,
+                        shutdown_graceful_timeout=5.0,
+                    )
+                    for queue in (_queue_of(machine), PLANS)
+                )
+            )
+
+    @property
+    def _address(self) -> str:
+        url = self.location.url.set(drivername="postgresql")
+        return url.render_as_string(hide_password=False)
+
+    def _app(self, connector: Any = None) -> App:  # noqa: ANN401 - one of the engine's
+        try:
+            from procrastinate import App, SyncPsycopgConnector  # noqa: PLC0415
+        except ImportError:
+            raise StoreError(
+                "several machines need the Python package procrastinate",
+                hint="pip install 'dsbisect[many]'",
+            ) from None
+        return App(connector=connector or SyncPsycopgConnector(conninfo=self._address))
+
+
+def _register(app: App, handler: JobHandler) -> None:
+    from procrastinate import jobs  # noqa: PLC0415
+
+    @app.task(name="dsbisect.advance", queue=PLANS)
+    def advance(run: str) -> None:
+        handler.advance(run)
+
+    @app.task(name="dsbisect.prepare")
+    def prepare(run: str) -> None:
+        handler.prepare(run)
+
+    @app.task(name="dsbisect.take")
+    def take(run: str, turn: str) -> None:
+        handler.take(run, turn)
+
+    # A queueing lock and no lock: only what waits is refused, so a dead one keeps nobody out.
+    @app.periodic(cron=EVERY_15_S)
+    @app.task(name="dsbisect.reap", queue=PLANS, queueing_lock="reap")
+    async def reap(timestamp: int) -> None:
+        del timestamp
+        for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_S):
+            if job.id is not None:
+                await app.job_manager.finish_job_by_id_async(
+                    job.id, jobs.Status.FAILED, delete_job=True
+                )
+        await asyncio.to_thread(handler.reap)
+
+    del advance, prepare, take, reap  # the application has them
+
+
+def _queue_of(machine: str) -> str:
+    return f"machine/{machine}"
+
+
+def _driver(connection: Connection) -> Any:  # noqa: ANN401 - psycopg's connection
+    return connection.connection.driver_connection

@@ -1,0 +1,360 @@
+"""A machine of the fleet: takes the turns that are its own, and plans for all when it is asked.
+
+Whatever goes wrong here is this machine's matter: its turn goes to another one, the machine is left
+out of that run, and the reason is kept.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dsharness.containers.engine import Engine
+from dsharness.errors import (
+    BusyError,
+    DsbisectError,
+    MatrixError,
+    StoreError,
+    SystematicError,
+    UsageError,
+)
+from dsharness.machine.host import Calibrator, available_cpus, machine_now, share_cpus
+from dsharness.model import FleetMachine, Prepared, RunState, SharedRun, Turn, TurnState
+from dsharness.process.command import stop_all
+from dsharness.process.deadline import check_request
+from dslab.campaign_loop import CampaignState, TurnTaker, claimed
+from dslab.laboratory import Laboratory
+from dslab.watcher import Watcher
+from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of
+from dsmany.job_queue import JobQueue
+from dsmany.shared_search import Coordinator, StudyOf, campaign_id_of
+from dsresults.store import Store
+from dsresults.store.records import put_turn
+from dsresults.store.shared_records import (
+    CLAIM,
+    find_run,
+    find_runs,
+    find_turn,
+    locked_run,
+    put_machine,
+    write_run,
+)
+from dssearch.question import Measure, Question
+
+NOISE_ROUNDS, NOISE_ROUND_S = 6, 0.5
+TIDY_S = 1.0
+AGAIN_S = 3.0  # after the database went away
+LEAVING_S = 60.0
+
+
+def this_machine(engine: Engine, name: str) -> FleetMachine:
+    """What this machine can do, and how noisy it is now."""
+    cpus = available_cpus()
+    machine = machine_now(engine, share_cpus(cpus, can_pin=engine.pins_cpus))
+    return FleetMachine(
+        id=machine.id,
+        name=name or platform.node(),
+        class_name=class_of(machine),
+        noise_pct=_noise_pct(cpus),
+        cpus=cpus,
+        since=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _noise_pct(cpus: tuple[int, ...]) -> float:
+    """By how much the CPU time of one fixed piece of work varies here, as a standard deviation."""
+    speeds: list[float] = []
+    for _ in range(NOISE_ROUNDS):
+        with Calibrator(cpus) as calibrator:
+            time.sleep(NOISE_ROUND_S)
+        speeds.append(calibrator.cpu_us or 0.0)
+    mean = statistics.fmean(speeds)
+    return round(100 * statistics.stdev(speeds) / mean, 2) if mean else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnGuard:
+    """Lets a machine store what it measures as long as the turn is its own."""
+
+    store: Store
+    run_id: str
+    turn_id: str
+
+    def check(self) -> None:
+        """BusyError when the run has ended, or another machine was given the turn."""
+        with self.store.database.reading() as connection:
+            run, turn = find_run(connection, self.run_id), find_turn(connection, self.turn_id)
+        if run is None or run.state is not RunState.RUNNING:
+            raise BusyError(f"run {self.run_id} has ended", hint="nothing is to be done")
+        if turn is None or turn.state is not TurnState.PLANNED:
+            raise BusyError(
+                f"turn {self.turn_id} was given to another machine: this one gave no sign of life",
+                hint="nothing is to be done: what was measured too late does not count",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedState(CampaignState):
+    """A campaign's record of which the next step is asked for when a turn has ended."""
+
+    jobs: JobQueue
+    run_id: str
+
+    def put(self, turn: Turn) -> None:
+        """The end of a turn and the job that follows from it: both, or neither."""
+        if turn.state is TurnState.PLANNED:
+            super().put(turn)
+            return
+        self.claim.check()
+        database = self.store.database
+        with database.writing() as connection:
+            put_turn(database, connection, turn)
+            self.jobs.advance(connection, self.run_id)
+        self.by_id[turn.id] = turn
+
+
+class FleetWorker:
+    """Does the jobs of one machine, one turn at a time."""
+
+    def __init__(
+        self,
+        *,
+        machine: FleetMachine,
+        engine: Engine,
+        store: Store,
+        study_of: StudyOf,
+        watcher: Watcher,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._machine, self._engine, self._store = machine, engine, store
+        self._study_of, self._watcher, self._tell = study_of, watcher, tell
+        self._jobs = JobQueue.of(store)
+        self._plans = Coordinator(store=store, jobs=self._jobs, study_of=study_of)
+        self._at_work = threading.Lock()
+        self._lab: tuple[str, Laboratory, AbstractContextManager[Laboratory]] | None = None
+        self._unsettled = True  # what an earlier process of this machine began
+
+    def serve(self) -> None:
+        """Be this machine until interrupted; BusyError while another process is."""
+        machine, database = self._machine, self._store.database
+        what = f"machine {machine.name}"
+        with claimed(self._store, f"{CLAIM}{machine.id}", what, every_s=BEAT_S) as claim:
+            with database.writing() as connection:
+                put_machine(database, connection, machine)
+            ended = threading.Event()
+            tidier = threading.Thread(target=self._tidy, args=(ended,), name="tidy", daemon=True)
+            tidier.start()
+            try:
+                while True:
+                    claim.check()
+                    try:
+                        self._jobs.serve(self, machine.id)
+                    except StoreError as error:
+                        self._tell(f"{error.message}; asked again in {AGAIN_S:.0f} s")
+                    self._unsettled = True
+                    time.sleep(AGAIN_S)
+            finally:
+                ended.set()
+                tidier.join()
+                self._leave()
+
+    def advance(self, run_id: str) -> None:
+        """A job: plan for a run."""
+        self._plans.advance(run_id)
+
+    def reap(self) -> None:
+        """A job: plan for all runs, as what was to ask for it may have died."""
+        self._plans.advance_all()
+
+    def prepare(self, run_id: str) -> None:
+        """A job: be the first to prepare a run's candidates; the others must find the same."""
+        with self._at_work:
+            run = self._running(run_id)
+            if run is None or run.prepared or run.preparing != self._machine.id:
+                return
+            with self._left_out_of(run):
+                prepared = self._prepared(self._lab_for(run))
+                with self._store.database.writing() as connection:
+                    now = locked_run(connection, run_id)
+                    if now is not None and now.prepared is None:
+                        write_run(connection, now.model_copy(update={"prepared": prepared}))
+                    self._jobs.advance(connection, run_id)
+
+    def take(self, run_id: str, turn_id: str) -> None:
+        """A job: take a turn; nothing where it is not, or no longer, this machine's."""
+        with self._at_work:
+            run = self._running(run_id)
+            with self._store.database.reading() as connection:
+                turn = find_turn(connection, turn_id)
+            if run is None or run.prepared is None or turn is None:
+                return
+            if turn.state is not TurnState.PLANNED or turn.machine != self._machine.id:
+                return
+            with self._left_out_of(run):
+                self._taken(run, turn)
+
+    def _taken(self, run: SharedRun, turn: Turn) -> None:
+        store = self._store
+        campaign = store.campaign(turn.campaign_id)
+        assert campaign is not None  # noqa: S101 - stored before its first turn
+        samples = store.samples(campaign_id=campaign.id)
+        if any((each.turn, each.attempt) == (turn.number, turn.attempt) for each in samples):
+            self._unsettled = True  # half of it was taken when the job came before
+            return
+        lab = self._lab_for(run)
+        self._refuse_other(run, self._prepared(lab))
+        record = SharedState(
+            campaign_id=campaign.id,
+            store=store,
+            claim=TurnGuard(store=store, run_id=run.id, turn_id=turn.id),
+            samples=samples,
+            by_id={each.id: each for each in store.turns(campaign.id)},
+            jobs=self._jobs,
+            run_id=run.id,
+        )
+        question = Question(
+            series_id=campaign.series_id, line=campaign.line, workload_id=campaign.workload_id,
+            settings_id=campaign.settings_id, metric=campaign.metric,
+        )  # fmt: skip
+        step = Measure(
+            turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
+            why=f"on {self._machine.name}", remaining=run.remaining,
+        )  # fmt: skip
+        self._watcher.step(question, step)
+        TurnTaker(lab=lab, record=record, listener=self._watcher, ends={}, needs_all=False).take(
+            turn
+        )
+
+    def _running(self, run_id: str) -> SharedRun | None:
+        with self._store.database.reading() as connection:
+            run = find_run(connection, run_id)
+        return run if run is not None and run.state is RunState.RUNNING else None
+
+    def _lab_for(self, run: SharedRun) -> Laboratory:
+        """This machine's lab of a run; that of an earlier run is closed."""
+        if self._lab is not None and self._lab[0] == run.id:
+            return self._lab[1]
+        self._close_lab()
+        place = self._study_of(run).lab(self._engine, self._store, self._watcher)
+        self._lab = run.id, place.__enter__(), place
+        return self._lab[1]
+
+    def _close_lab(self) -> None:
+        if self._lab is not None:
+            _, _, place = self._lab
+            self._lab = None
+            place.__exit__(None, None, None)
+
+    def _prepared(self, lab: Laboratory) -> Prepared:
+        return Prepared(
+            class_name=self._machine.class_name,
+            procedure=lab.setup.procedure,
+            paired=lab.paired,
+            identities=dict(lab.identities),
+            unmeasurable=lab.unmeasurable,
+        )
+
+    def _refuse_other(self, run: SharedRun, mine: Prepared) -> None:
+        """UnlikeError where this machine's candidates are not those of the first."""
+        first = run.prepared
+        assert first is not None  # noqa: S101 - asked before
+        differing = [
+            name
+            for name, of_first, of_mine in (
+                ("class of machine", first.class_name, mine.class_name),
+                ("way to measure", first.procedure, mine.procedure),
+                ("candidates", first.identities, mine.identities),
+            )
+            if of_first != of_mine
+        ]
+        if differing:
+            raise UnlikeError(
+                f"{self._machine.name} differs from the machine that prepared the run first: "
+                + ", ".join(differing),
+                hint="the others go on without it",
+            )
+
+    @contextmanager
+    def _left_out_of(self, run: SharedRun) -> Iterator[None]:
+        """End the run for what is its fault, and this machine's part of it for all else."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            return
+        except BusyError as error:
+            self._tell(error.message)
+        except StoreError:
+            self._unsettled = True
+            raise
+        except (SystematicError, MatrixError, UsageError) as error:
+            self._end_part(run, str(error), fault_of_run=True)
+        except Exception as error:  # noqa: BLE001 - a defect here must not stop other machines
+            told = str(error) if isinstance(error, DsbisectError) else repr(error)
+            self._end_part(run, told, fault_of_run=False)
+
+    def _end_part(self, run: SharedRun, why: str, *, fault_of_run: bool) -> None:
+        self._tell(why)
+        fleet = fleet_of(self._store)
+        with self._store.database.writing() as connection:
+            now = locked_run(connection, run.id)
+            if now is None or now.state is not RunState.RUNNING:
+                return
+            left_out = {**now.left_out, self._machine.id: f"{self._machine.name}: {why}"}
+            changed = now.model_copy(update={"left_out": left_out})
+            if fault_of_run or not fit_for(changed, fleet):
+                reasons = why if fault_of_run else "; ".join(left_out.values())
+                changed = changed.model_copy(update={"state": RunState.FAILED, "why": reasons})
+            write_run(connection, changed)
+            self._jobs.advance(connection, run.id)
+
+    def _tidy(self, ended: threading.Event) -> None:
+        """Between turns: end what was left begun, and close the lab of a run that has ended."""
+        while not ended.wait(TIDY_S):
+            try:
+                check_request()
+            except KeyboardInterrupt:
+                stop_all()
+                return
+            if not self._at_work.acquire(blocking=False):
+                continue
+            try:
+                if self._unsettled:
+                    self._settle()
+                if self._lab is not None and self._running(self._lab[0]) is None:
+                    self._close_lab()
+            except DsbisectError as error:
+                self._tell(error.message)
+            finally:
+                self._at_work.release()
+
+    def _settle(self) -> None:
+        """End the turns that this machine began and will not go on with."""
+        with self._store.database.reading() as connection:
+            runs = find_runs(connection, RunState.RUNNING)
+        for run in runs:
+            for number in range(len(self._study_of(run).questions)):
+                self._store.settle_turns(campaign_id_of(run, number), {self._machine.id})
+            with self._store.database.writing() as connection:
+                now = locked_run(connection, run.id)
+                if now is not None and now.preparing == self._machine.id and now.prepared is None:
+                    write_run(connection, now.model_copy(update={"preparing": ""}))
+                self._jobs.advance(connection, run.id)
+        self._unsettled = False
+
+    def _leave(self) -> None:
+        """Containers are removed, and others get what this machine had."""
+        stop_all()
+        if self._at_work.acquire(timeout=LEAVING_S):
+            self._close_lab()
+            with suppress(DsbisectError):  # others notice it by its silence
+                self._settle()
+
+
+class UnlikeError(DsbisectError):
+    """This machine cannot measure what the others measure."""

@@ -1,0 +1,58 @@
+"""Machines that share searches, and what they share: a run, as all of them read it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, JsonValue
+
+from dsharness.model.measured import Procedure
+from dsharness.model.value import Value
+
+
+class FleetMachine(Value):
+    """A machine that takes turns of searches that others began."""
+
+    id: str
+    name: str = Field(description="for people")
+    class_name: str = Field(description="what is equal may measure for one search")
+    noise_pct: float | None = Field(default=None, description="of the calibrator, when it came")
+    cpus: tuple[int, ...] = ()
+    drained: bool = Field(default=False, description="gets no new turns")
+    since: str
+
+
+class RunState(StrEnum):
+    """Whether a run still wants machines."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Prepared(Value):
+    """What the first machine found; whoever finds something else is left out."""
+
+    class_name: str
+    procedure: Procedure
+    paired: bool
+    identities: dict[str, str]
+    unmeasurable: dict[str, str]
+
+
+class SharedRun(Value):
+    """One command's searches, one after the other, taken by several machines."""
+
+    id: str
+    state: RunState = RunState.RUNNING
+    request_key: str = Field(description="hash of the request: the same command finds it again")
+    started_at: str
+    request: dict[str, JsonValue] = Field(description="as its kind of search writes and reads it")
+    machines: int = Field(description="as many take turns at most")
+    class_name: str = Field(default="", description="that was asked for; empty: the largest")
+    preparing: str = Field(default="", description="id of the machine that prepares first")
+    prepared: Prepared | None = None
+    left_out: dict[str, str] = Field(default_factory=dict, description="machine's id -> why")
+    remaining: int = Field(default=0, description="samples still expected, for the ETA")
+    why: str = Field(default="", description="of a run that failed")

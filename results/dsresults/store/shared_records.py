@@ -1,0 +1,97 @@
+"""What machines share: who they are, and the runs whose turns they take.
+
+Each function works inside the caller's transaction, so that a job can be queued in the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from sqlalchemy import Connection, Select, Table, delete, select, update
+
+from dsharness.errors import StoreError
+from dsharness.model import FleetMachine, RunState, SharedRun, Turn, Value
+from dsresults.store.claims import Holder, holders
+from dsresults.store.database import Database
+from dsresults.store.tables import MACHINES, RUNS, TURNS, decode, encode
+
+V = TypeVar("V", bound=Value)
+CLAIM = "machine/"  # and the machine's id: the key of a living worker's claim
+
+
+def put_machine(database: Database, connection: Connection, machine: FleetMachine) -> None:
+    """Keep what a machine says of itself; whether it is drained stays as it was."""
+    there = _one(FleetMachine, connection, _locked(MACHINES, machine.id))
+    if there is None:
+        database.insert_new(connection, MACHINES, encode(machine, MACHINES))
+    else:
+        _write(connection, MACHINES, machine.model_copy(update={"drained": there.drained}))
+
+
+def find_machines(connection: Connection) -> list[FleetMachine]:
+    """All that ever came and were not forgotten, by name."""
+    rows = connection.execute(select(MACHINES).order_by(MACHINES.c.name)).mappings()
+    return [decode(FleetMachine, dict(row)) for row in rows]
+
+
+def drain_machine(connection: Connection, machine_id: str, *, drained: bool) -> None:
+    there = _one(FleetMachine, connection, _locked(MACHINES, machine_id))
+    if there is not None:
+        _write(connection, MACHINES, there.model_copy(update={"drained": drained}))
+
+
+def forget_machine(connection: Connection, machine_id: str) -> None:
+    connection.execute(delete(MACHINES).where(MACHINES.c.id == machine_id))
+
+
+def machine_holders(
+    database: Database, connection: Connection
+) -> Mapping[str, tuple[Holder, float]]:
+    """The process of each machine that has one, by the machine's id, and its silence in s."""
+    found = holders(database, connection, CLAIM)
+    return {key.removeprefix(CLAIM): held for key, held in found.items()}
+
+
+def add_run(database: Database, connection: Connection, run: SharedRun) -> None:
+    if not database.insert_new(connection, RUNS, encode(run, RUNS)):
+        raise StoreError(f"{database.location} already has a run {run.id}", hint="try again")
+
+
+def locked_run(connection: Connection, run_id: str) -> SharedRun | None:
+    """A run that nobody else changes until this transaction ends."""
+    return _one(SharedRun, connection, _locked(RUNS, run_id))
+
+
+def write_run(connection: Connection, run: SharedRun) -> None:
+    """Replace a run that this transaction has locked."""
+    _write(connection, RUNS, run)
+
+
+def find_run(connection: Connection, run_id: str) -> SharedRun | None:
+    return _one(SharedRun, connection, select(RUNS).where(RUNS.c.id == run_id))
+
+
+def find_runs(connection: Connection, state: RunState | None = None) -> list[SharedRun]:
+    """Those in that state, or all; the newest last."""
+    query = select(RUNS).order_by(RUNS.c.started_us)
+    if state is not None:
+        query = query.where(RUNS.c.state == state.value)
+    return [decode(SharedRun, dict(row)) for row in connection.execute(query).mappings()]
+
+
+def find_turn(connection: Connection, turn_id: str) -> Turn | None:
+    return _one(Turn, connection, select(TURNS).where(TURNS.c.id == turn_id))
+
+
+def _locked(table: Table, row_id: str) -> Select[tuple[object, ...]]:
+    return select(table).where(table.c.id == row_id).with_for_update()
+
+
+def _one(kind: type[V], connection: Connection, query: Select[tuple[object, ...]]) -> V | None:
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else decode(kind, dict(row))
+
+
+def _write(connection: Connection, table: Table, value: FleetMachine | SharedRun) -> None:
+    connection.execute(update(table).where(table.c.id == value.id).values(encode(value, table)))

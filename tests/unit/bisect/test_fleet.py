@@ -1,0 +1,92 @@
+"""Which machines may take a turn, and which have lost theirs."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsharness.errors import UsageError
+from dsharness.model import FleetMachine, Machine, Prepared, Procedure, SharedRun
+from dsmany.fleet import FleetMember, class_of, fit_for, free_for, lost_to
+from dsmany.job_queue import shared_place
+
+FACTS = {
+    "cpu_model": "EPYC", "architecture": "x86_64", "kernel": "6.1.0-9", "rootless": False,
+    "runtime": "crun", "cgroups": "v2", "cpu_count": 4,
+}  # fmt: skip
+
+
+def member(name: str, class_name: str = "big", *, alive: bool = True, drained: bool = False):
+    machine = FleetMachine(
+        id=name, name=name, class_name=class_name, drained=drained, since="2026-11-26T12:00:00"
+    )
+    return FleetMember(machine=machine, alive=alive)
+
+
+def run(**facts: object) -> SharedRun:
+    return SharedRun.model_validate(
+        {"id": "r", "request_key": "k", "started_at": "2026-11-26T12:00:00+00:00", "request": {},
+         "machines": 2, **facts}
+    )  # fmt: skip
+
+
+def prepared(class_name: str) -> Prepared:
+    return Prepared(
+        class_name=class_name, procedure=Procedure(version=1), paired=False, identities={},
+        unmeasurable={},
+    )  # fmt: skip
+
+
+def names(machines: tuple[FleetMachine, ...]) -> list[str]:
+    return [machine.name for machine in machines]
+
+
+@pytest.mark.parametrize(
+    ("changed", "equal"),
+    [
+        ({"kernel": "6.12.1"}, True),
+        ({"cpu_count": 64}, True),
+        ({"kernel": "5.15.0"}, False),
+        ({"cpu_model": "Xeon"}, False),
+        ({"runtime": "runc"}, False),
+        ({"cgroups": "v1"}, False),
+        ({"rootless": True}, False),
+    ],
+)
+def test_a_class_is_cpu_kernel_and_engine(changed: dict[str, object], *, equal: bool) -> None:
+    one, other = Machine(id="a", facts=FACTS), Machine(id="b", facts=FACTS | changed)
+    assert (class_of(one) == class_of(other)) is equal
+
+
+def test_the_largest_class_of_living_machines_begins() -> None:
+    fleet = [
+        member("a", "small"), member("b"), member("c"), member("d", "small", alive=False),
+        member("e", "small", drained=True),
+    ]  # fmt: skip
+    assert names(fit_for(run(), fleet)) == ["b", "c"]
+    assert names(fit_for(run(class_name="small"), fleet)) == ["a"]
+    assert names(fit_for(run(prepared=prepared("small")), fleet)) == ["a"]
+    assert names(fit_for(run(left_out={"b": "no disk"}), [fleet[1], fleet[2]])) == ["c"]
+    assert not fit_for(run(), [])
+
+
+def test_a_run_has_no_more_machines_than_it_asked_for() -> None:
+    fleet = [member(name) for name in "abc"]
+    assert names(free_for(run(), fleet, ())) == ["a", "b"]
+    assert names(free_for(run(), fleet, {"b"})) == ["a"]
+    assert not free_for(run(), fleet, {"a", "b"})
+
+
+def test_turns_of_the_dead_the_forgotten_and_the_left_out_are_lost() -> None:
+    fleet = [member("a"), member("b", alive=False), member("c"), member("d", drained=True)]
+    lost = lost_to(run(left_out={"c": "strays"}), fleet, {"a", "b", "c", "d", "unknown"})
+    assert lost == {"b", "c", "unknown"}  # a drained one ends what it has
+
+
+@pytest.mark.parametrize("url", ["results.db", "sqlite:///results.db"])
+def test_machines_share_no_file(url: str) -> None:
+    with pytest.raises(UsageError, match="not a file"):
+        shared_place(url)
+
+
+def test_the_place_is_shown_without_its_password() -> None:
+    assert "tricky" not in str(shared_place("postgresql://lab:tricky@db/dsbisect"))
