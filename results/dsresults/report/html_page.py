@@ -22,7 +22,7 @@ from dsresults.compare.self_checks import told
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import significant
 from dsresults.profile_pair import FLAME_WIDTH, flame_graphs
-from dsresults.report.answer_picture import AREA, percent, pictures, sentences
+from dsresults.report.answer_picture import AREA, Picture, percent, pictures, sentences
 from dsresults.report.percentile_chart import PLOT, percentile_charts
 from dsresults.report.report_data import ReportData, repeat_command
 
@@ -33,6 +33,11 @@ SPARK_POINTS = 180  # two for each unit of width
 def render_html(data: ReportData) -> str:
     """The whole report as one HTML document."""
     return _environment().get_template("report.html.jinja").render(data=data)
+
+
+def figure_text(picture: Picture) -> str:
+    """A picture as a file of its own, with its style."""
+    return _environment().get_template("figure.svg.jinja").render(picture=picture)
 
 
 def utc(moment: str | None) -> str:

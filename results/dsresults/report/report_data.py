@@ -6,6 +6,7 @@ then the reasons.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import textwrap
@@ -78,6 +79,12 @@ class ReportData(Value):
         return self.model_copy(update={"sections": sections})
 
 
+def report_schema() -> str:
+    """The JSON Schema of report.json, which is published in docs."""
+    schema = ReportData.model_json_schema(mode="serialization")
+    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
 def _spelled(fact: Fact) -> str:
     return ", ".join(map(str, fact)) if isinstance(fact, tuple) else str(fact)
 
@@ -140,8 +147,8 @@ def _column(comparison: ComparisonTable, column: Column) -> Iterator[str]:
     yield from _wrapped(summary, "  => ")
     if column.boundary and len(column.boundary.suspects) > 1:
         yield f"  suspects: {', '.join(column.boundary.suspects)}"
-    rows = (_cells(comparison, one, column) for one in column.observed)
-    yield from _table([_headings(comparison), *rows])
+    rows = (cells(comparison, one, column) for one in column.observed)
+    yield from _table([headings(comparison), *rows])
     for one in column.observed:
         if one.unmeasured:
             yield from _wrapped(f"{one.candidate}: {one.unmeasured}", "  not measured: ")
@@ -153,14 +160,14 @@ def _values(comparison: ComparisonTable) -> tuple[Metric, ...]:
     return (*filter(None, [comparison.value_shown]), RATE, CPU)
 
 
-def _headings(comparison: ComparisonTable) -> tuple[str, ...]:
+def headings(comparison: ComparisonTable) -> tuple[str, ...]:
     ratio = COST.heading if comparison.decider is COST else comparison.decider.words.ratio
     values = (metric.heading for metric in _values(comparison))
     facts = (each.heading for each in shown_columns(comparison))
     return ("candidate", "verdict", ratio, "99 % interval", *values, *facts)
 
 
-def _cells(comparison: ComparisonTable, observed: Observed, column: Column) -> tuple[str, ...]:
+def cells(comparison: ComparisonTable, observed: Observed, column: Column) -> tuple[str, ...]:
     candidate = comparison.candidate(observed.candidate)
     published = f" (published {candidate.published.verdict})" if candidate.published else ""
     return (
