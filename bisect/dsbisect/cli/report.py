@@ -57,6 +57,14 @@ def report(  # noqa: PLR0913 - each is an option
         bool,
         typer.Option("--issue", help="Print an issue for upstream, its title first; no folder."),
     ] = False,
+    reproducer: Annotated[
+        Path | None,
+        typer.Option(
+            "--reproducer",
+            help="Also write data, settings, load and a script there, for ldclt or ldapsearch.",
+            show_default=False,
+        ),
+    ] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of report.json, nothing else.")
     ] = False,
@@ -79,7 +87,9 @@ def report(  # noqa: PLR0913 - each is an option
     with Store.open(store, create=False) as opened:
         ids = [one for each in ids or [] for one in _asked(opened, opened.whole_id(each))]
         found = _answered(opened, checked, ids)
-    pictures = _figures(figures, found) if figures else ()
+    written = _figures(figures, found) if figures else ()
+    if reproducer:
+        written += (_reproducer(reproducer, found),)
     if markdown or issue:
         typer.echo(_form(found, issue=issue, as_json=as_json), nl=False)
         return
@@ -87,7 +97,7 @@ def report(  # noqa: PLR0913 - each is an option
     if as_json:
         typer.echo(found.value.model_dump_json(indent=2))
         return
-    typer.echo("\n".join([found.text, *map(str, pictures), str(path)]))
+    typer.echo("\n".join([found.text, *map(str, written), str(path)]))
 
 
 def _answered(opened: Store, matrix: Matrix, ids: list[str]) -> Answered:
@@ -126,14 +136,25 @@ def _figures(folder: Path, found: Answered) -> tuple[Path, ...]:
     return write_figures(folder, _of_search(found, "--figures"))
 
 
+def _reproducer(folder: Path, found: Answered) -> Path:
+    from dsresults.explainers.ldap_reproducer import SCRIPT, reproducer_files
+    from dsresults.report.report_source import write_files
+    from dsresults.report.upstream_issue import worse
+
+    comparison, column, _ = worse(_of_search(found, "--reproducer"))
+    write_files(folder, reproducer_files(comparison, column))
+    (folder / SCRIPT).chmod(0o755)
+    return folder / SCRIPT
+
+
 def _form(found: Answered, *, issue: bool, as_json: bool) -> str:
     from dsresults.report import render_markdown
     from dsresults.report.upstream_issue import upstream_issue
 
     if not issue:
         return render_markdown(_of_search(found, "--markdown"))
-    written = upstream_issue(_of_search(found, "--issue"))
-    return written.model_dump_json(indent=2) + "\n" if as_json else written.text
+    issue_text = upstream_issue(_of_search(found, "--issue"))
+    return issue_text.model_dump_json(indent=2) + "\n" if as_json else issue_text.text
 
 
 def _commits(finding: Finding, store: Store, known: Sequence[Finding], matrix: Matrix) -> Answered:

@@ -58,7 +58,7 @@ def write_figures(folder: Path, data: ReportData) -> tuple[Path, ...]:
 def _photograph(browser: str, drawing: Path, picture: Picture) -> None:
     """The PNG next to an SVG."""
     taken = drawing.with_suffix(".png")
-    size = f"{round(AREA.width * TWICE)},{round(picture.height * TWICE)}"
+    size = f"{round((AREA.width + 20) * TWICE)},{round((picture.height + 12) * TWICE)}"
     with tempfile.TemporaryDirectory(prefix="dsbisect-figures-") as profile:
         done = run(
             [browser, *OPTIONS, f"--user-data-dir={profile}", f"--window-size={size}",

@@ -50,11 +50,17 @@ class UpstreamIssue(Value):
 
 def upstream_issue(data: ReportData) -> UpstreamIssue:
     """Return the issue of the first change to the worse; UsageError where there is none."""
+    comparison, column, found = worse(data)
+    return _issue(data, comparison, column, found, found.effect or 1.0)
+
+
+def worse(data: ReportData) -> tuple[ComparisonTable, Column, Boundary]:
+    """Return where the first change to the worse was found."""
     for section in data.sections:
         for column in section.comparison.columns:
             found = column.boundary
             if found and found.found and found.direction == "slower" and found.effect:
-                return _issue(data, section.comparison, column, found, found.effect)
+                return section.comparison, column, found
     raise UsageError(
         "there is nothing to tell upstream: no change to the worse was found",
         hint="`dsbisect report` says what was found; --issue needs a boundary",

@@ -16,6 +16,9 @@ from goldens import assert_golden
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
 from dsharness.errors import ToolMissingError, UsageError
+from dsharness.process.command import run
+from dsharness.process.deadline import Deadline
+from dsresults.explainers.ldap_reproducer import reproducer_files
 from dsresults.report import figure_files, render_markdown
 from dsresults.report.figure_files import BROWSERS, write_figures
 from dsresults.report.markdown_page import block, code, words
@@ -74,7 +77,7 @@ def test_a_browser_makes_a_png_of_each(tmp_path):
     assert len(taken) == 2
     for path in taken:
         width, height = struct.unpack(">II", path.read_bytes()[16:24])
-        assert width == 1040
+        assert width == 1080
         assert 700 < height < 1000
 
 
@@ -116,3 +119,29 @@ def test_what_others_wrote_mentions_nobody_and_formats_nothing():
     assert "@389ds" not in words("@389ds") and "#1" not in words("#1")  # noqa: PT018
     first, *_, last = block(["a ```` b"])
     assert first == last == "`````"
+
+
+@pytest.mark.parametrize("load", ["bind-random", "bind-one"])
+def test_the_reproducer_needs_only_a_shell_and_ldap_tools(tmp_path, load):
+    comparison = reported(DEBIAN).sections[0].comparison
+    column = next(each for each in comparison.columns if each.workload_id == load)
+    files = reproducer_files(comparison, column)
+    assert sorted(files) == ["load.txt", "reproduce.sh", "settings.ldif", "users.ldif", "users.tsv"]
+    entries = files["users.ldif"].split("\n\n")
+    assert len(entries) == 1 + column.workload.users
+    assert files["users.ldif"].count("userPassword: ") == column.workload.distinct_users
+    assert len(files["users.tsv"].splitlines()) == column.workload.distinct_users
+    script = tmp_path / "reproduce.sh"
+    script.write_text(files["reproduce.sh"], encoding="utf-8")
+    done = run(["sh", "-n", str(script)], deadline=Deadline.after(10))
+    assert done.ok, done.stderr
+    assert "@" not in files["reproduce.sh"].replace('"$@"', "")
+    assert ("randombinddnfromfile=users.tsv" in files["reproduce.sh"]) == (load == "bind-random")
+
+
+def test_a_load_that_ldclt_cannot_make_has_no_reproducer():
+    comparison = reported(DEBIAN).sections[0].comparison
+    column = comparison.columns[0]
+    other = column.model_copy(update={"workload": None})
+    with pytest.raises(UsageError, match="not one of ldclt"):
+        reproducer_files(comparison, other)
