@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,6 +66,12 @@ def report(  # noqa: PLR0913 - each is an option
             show_default=False,
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Write the page of a search that runs again and again, until it ends."
+        ),
+    ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of report.json, nothing else.")
     ] = False,
@@ -84,6 +91,15 @@ def report(  # noqa: PLR0913 - each is an option
         typer.echo(report_schema(), nl=False)
         return
     checked = load_matrix(matrix)
+    if live:
+        from dsbisect.live_report import watch
+
+        def folder(of: Campaign) -> Path:
+            return output or default_folder(of.series_id)
+
+        tell = partial(typer.echo, err=True)
+        typer.echo(watch(store, checked, ids[0] if ids else None, folder, tell))
+        return
     with Store.open(store, create=False) as opened:
         ids = [one for each in ids or [] for one in _asked(opened, opened.whole_id(each))]
         found = _answered(opened, checked, ids)

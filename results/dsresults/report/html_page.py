@@ -114,6 +114,7 @@ def _environment() -> Environment:
         ms=number_text.milliseconds,
         utc=utc,
         percent=percent,
+        duration=number_text.duration,
     )
     environment.globals.update(
         area=AREA,

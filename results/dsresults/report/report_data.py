@@ -13,6 +13,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
+from pydantic import Field
+
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, CPU, RATE
 from dsharness.model import DECIDER, Fact, Machine, Sample, Value
@@ -49,6 +51,29 @@ class MeasuredWith(Value):
         return {name: _spelled(value) for name, value in facts.items() if value != ""}
 
 
+class LiveShare(Value):
+    """One share of the belief: the change is at one of these candidates."""
+
+    place: str
+    candidates: int
+    chance: float
+
+
+class LiveSearch(Value):
+    """What a search that still runs believes, and what it does next."""
+
+    workload_id: str
+    at: str = Field(description="UTC, ISO 8601: when this was written")
+    samples: int
+    shares: tuple[LiveShare, ...]
+    none: float = Field(description="chance that there is no change")
+    noise_pct: float | None = Field(default=None, description="by which a run varies")
+    machine: str = Field(default="", description="what the machine did meanwhile")
+    next_step: str
+    why: str
+    left_s: float | None = None
+
+
 class ReportData(Value):
     """The whole report."""
 
@@ -62,6 +87,7 @@ class ReportData(Value):
     samples: tuple[Sample, ...] = ()
     commits: CommitFindings | None = None
     profiles: tuple[ProfilePair, ...] = ()
+    live: LiveSearch | None = Field(default=None, description="of `--watch` only")
 
     @property
     def deciders(self) -> tuple[Metric, ...]:
