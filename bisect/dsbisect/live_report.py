@@ -115,6 +115,7 @@ def _running(store: Store, wanted: str | None) -> Campaign:
     if not searches or searches[-1].search.name != STATISTICAL:
         raise UsageError(
             f"no search{f' {wanted!r}' if wanted else ' without an answer'} in {store}",
-            hint="start one in another terminal, or name it: `dsbisect results list`",
+            hint="a search is there from its first turn on: wait for it, or name one of "
+            "`dsbisect results list`",
         )
     return searches[-1]

@@ -1,16 +1,19 @@
-"""One self-contained page: no script, no request, every text escaped.
+"""One self-contained page: one script of its own, no request, every text escaped.
 
 Pictures are positions, by pure geometry; the templates draw them.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import CLIENT_CPU, CPU, LATENCY, LATENCY_P99, RATE
@@ -32,7 +35,21 @@ SPARK_POINTS = 180  # two for each unit of width
 
 def render_html(data: ReportData) -> str:
     """The whole report as one HTML document."""
-    return _environment().get_template("report.html.jinja").render(data=data)
+    script = _script()
+    page = _environment().get_template("report.html.jinja")
+    return page.render(data=data, script=script, script_hash=_hash(script))
+
+
+@cache
+def _script() -> Markup:
+    """The page's one script, as it stands between its tags."""
+    loader = PackageLoader("dsresults")
+    return Markup(loader.get_source(_environment(), "report.js")[0])  # noqa: S704 - our own file
+
+
+def _hash(text: str) -> str:
+    """By which a content security policy allows a script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def figure_text(picture: Picture) -> str:
