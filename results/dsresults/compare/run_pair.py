@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dsharness.measure.metrics import COST, CPU, find_metric
 from dsharness.model import Campaign, Sample, Value
+from dsharness.model.workload import WorkloadBase
 from dsresults.compare.candidate_history import MetricSpread, spreads
 from dsresults.number_text import figure, significant
 
@@ -94,7 +95,7 @@ def _conditions(campaign: Campaign, samples: Sequence[Sample]) -> dict[str, str]
         "settings": campaign.settings_id,
         "what settings set": _told(each.settings[:12] for each in procedures),
         "workloads": _told(
-            f"{s.workload_id} ({_parameters(s)})" if s.workload else s.workload_id for s in samples
+            f"{s.workload_id}{_parameters(s.workload) if s.workload else ''}" for s in samples
         ),
         "procedures": _told(f"version {each.version}, {each.way}" for each in procedures),
         "load generators": _told((each.loader or "")[:12] for each in procedures),
@@ -107,9 +108,9 @@ def _class(sample: Sample) -> str:
     return ", ".join(str(sample.machine.facts.get(name, "?")) for name in CLASS)
 
 
-def _parameters(sample: Sample) -> str:
-    known = sample.workload.model_dump(mode="json", exclude={"id", "title", "file"})
-    return ", ".join(f"{name} {value}" for name, value in known.items())
+def _parameters(workload: WorkloadBase) -> str:
+    known = workload.model_dump(mode="json", exclude={"id", "title", "file"})
+    return f" ({', '.join(f'{name} {value}' for name, value in known.items())})"
 
 
 def _told(parts: Iterator[str]) -> str:

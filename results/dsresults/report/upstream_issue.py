@@ -26,6 +26,7 @@ from dsresults.commits_result import Culprit
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
 from dsresults.explainers import shown_columns
 from dsresults.number_text import figure, significant
+from dsresults.profile_pair import function_changes
 from dsresults.report.answer_picture import percent
 from dsresults.report.markdown_page import block, code, table, words
 from dsresults.report.report_data import ReportData, repeat_command
@@ -137,7 +138,7 @@ def _described(
         f"{significant(change.after_us)} µs"
         for profile in data.profiles
         if profile.campaign_id == column.campaign_id
-        for change in profile.changes
+        for change in function_changes(profile)
         if change.change_us > 0
     ]
     if gained:
