@@ -29,7 +29,7 @@ def code(text: str) -> str:
 
 
 def words(text: str) -> str:
-    """A text on one line that means itself; a name after @ is nobody's."""
+    """A text on one line that means itself; a name after @ mentions no account."""
     line = " ".join(plain(text).replace(NARROW, " ").split())
     return MARKS.sub(r"\\\1", line).replace("\\@", "@\u2060").replace("\\#", "#\u2060")
 
