@@ -122,7 +122,7 @@ def pair_text(pair: RunPair) -> Iterator[str]:
     yield from (f"warning: {each}" for each in pair.warnings)
     for run, answer in zip(pair.runs, pair.answers, strict=True):
         yield f"{run}: {answer}"
-    metrics = dict.fromkeys((pair.metric, *([CPU.name] if pair.metric == COST.name else [])))
+    metrics = (pair.metric, CPU.name) if pair.metric == COST.name else (pair.metric,)
     for name in metrics:
         metric = find_metric(name)
         yield from ("", f"{metric.title}: median (lowest to highest), second over first")

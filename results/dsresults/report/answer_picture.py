@@ -242,7 +242,8 @@ def _gap(names: tuple[str, ...], x: float, chances: Mapping[str, float]) -> Plac
     title = f"{len(names)} more were not needed"
     told = f"{title}, chance {percent(chance)}" if chance >= LIKELY else title
     name = f"+{len(names)}"
-    return Place(x=x, name=name, left_out=len(names), title=told, **_chance(chance))
+    place = Place(x=x, name=name, left_out=len(names), title=told)
+    return place.model_copy(update=_chance(chance))
 
 
 def _chance(chance: float) -> dict[str, float]:
