@@ -118,9 +118,11 @@ bench-planted: develop ## changes planted in a real tree, each named by its load
 	@$(BIN)/python -m benchmarks.planted "$(REPO)" $(BENCH)
 
 .PHONY: schema
-schema: develop ## write the JSON Schema that editors use for matrix.yaml
+schema: develop ## write the JSON Schemas of matrix.yaml and report.json
 	@$(BIN)/dsbisect matrix schema >matrix.schema.json.new
 	@mv matrix.schema.json.new matrix.schema.json
+	@$(BIN)/dsbisect report --schema >docs/report.schema.json.new
+	@mv docs/report.schema.json.new docs/report.schema.json
 
 .PHONY: clean
 clean: ## remove what building and testing left in this folder; not results, not images

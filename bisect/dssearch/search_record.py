@@ -93,7 +93,10 @@ class Replay:
         """Whether the stored answer was found again; None if one of the two is missing."""
         if self.boundary is None or self.campaign.boundary is None:
             return None
-        return self.boundary == self.campaign.boundary
+        found, stored = self.boundary, self.campaign.boundary
+        if not stored.step_chances:  # from before answers kept them
+            found = found.model_copy(update={"step_chances": {}})
+        return found == stored
 
 
 def question_of(campaign: Campaign) -> Question:

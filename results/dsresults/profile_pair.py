@@ -38,16 +38,7 @@ class ProfilePair(Value):
 
     @computed_field(description="functions whose own CPU time per operation changed most")
     def changes(self) -> tuple[FunctionChange, ...]:
-        if self.before is None or self.after is None:
-            return ()
-        first, second = own_us(self.before), own_us(self.after)
-        all_ = (
-            FunctionChange(
-                function=name, before_us=first.get(name, 0.0), after_us=second.get(name, 0.0)
-            )
-            for name in sorted(first.keys() | second.keys())
-        )
-        return tuple(sorted(all_, key=lambda each: -abs(each.change_us))[:MOST_CHANGES])
+        return function_changes(self)
 
     @property
     def finding(self) -> Finding:
@@ -60,6 +51,20 @@ class ProfilePair(Value):
             answer=self.note or f"CPU time per operation: {', then '.join(sides)}",
             campaigns=(self.campaign_id,),
         )
+
+
+def function_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
+    """Return the functions whose own CPU time changed most, in which direction ever."""
+    if pair.before is None or pair.after is None:
+        return ()
+    first, second = own_us(pair.before), own_us(pair.after)
+    all_ = (
+        FunctionChange(
+            function=name, before_us=first.get(name, 0.0), after_us=second.get(name, 0.0)
+        )
+        for name in sorted(first.keys() | second.keys())
+    )
+    return tuple(sorted(all_, key=lambda each: -abs(each.change_us))[:MOST_CHANGES])
 
 
 def own_us(profile: CpuProfile) -> Mapping[str, float]:

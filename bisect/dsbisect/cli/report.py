@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dsbisect.cli.common_options import AsJson, MatrixFile, ReportFolder, StorePlace
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from dsharness.model import Campaign, Finding, Matrix, Value
+    from dsresults.report import ReportData
     from dsresults.store import Store
 
 
-def report(
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """One answer as every form of a report needs it."""
+
+    value: Value
+    text: str
+    folder: str
+    write: Callable[[Path], Path]
+    data: ReportData | None = None  # of a search
+
+
+def report(  # noqa: PLR0913 - each is an option
     ids: Annotated[
         list[str] | None,
         typer.Argument(
@@ -30,74 +45,178 @@ def report(
     matrix: MatrixFile = None,
     store: StorePlace = None,
     output: ReportFolder = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures", help="Also write the pictures there, as SVG and PNG.", show_default=False
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown instead of text; writes no folder.")
+    ] = False,
+    issue: Annotated[
+        bool,
+        typer.Option("--issue", help="Print an issue for upstream, its title first; no folder."),
+    ] = False,
+    reproducer: Annotated[
+        Path | None,
+        typer.Option(
+            "--reproducer",
+            help="Also write data, settings, load and a script there, for ldclt or ldapsearch.",
+            show_default=False,
+        ),
+    ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Write the page of a search that runs again and again, until it ends."
+        ),
+    ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of report.json, nothing else.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the report again from stored samples; the last line is its path.
 
-    Example: dsbisect report --output /tmp/report
+    Example: dsbisect report --output /tmp/report --figures /tmp/figures
     """
     from dsharness.matrix import load_matrix
-    from dsresults.profile_pair import profiles_of
-    from dsresults.report import default_folder, render_text, report_data, write_report
+    from dsresults.report import default_folder
     from dsresults.store import Store
 
+    if schema:
+        from dsresults.report.report_data import report_schema
+
+        typer.echo(report_schema(), nl=False)
+        return
     checked = load_matrix(matrix)
+    if live:
+        from dsbisect.live_report import watch
+
+        def folder(of: Campaign) -> Path:
+            return output or default_folder(of.series_id)
+
+        tell = partial(typer.echo, err=True)
+        typer.echo(watch(store, checked, ids[0] if ids else None, folder, tell))
+        return
     with Store.open(store, create=False) as opened:
         ids = [one for each in ids or [] for one in _asked(opened, opened.whole_id(each))]
-        known = opened.findings()
-        finding = _finding(opened, known, ids)
-        if finding is not None:
-            value, text, path = AGAIN[finding.kind](finding, opened, known, checked, output)
-            typer.echo(value.model_dump_json(indent=2) if as_json else f"{text}\n{path}")
-            return
-        chosen = _chosen(opened, ids)
-        samples, images = opened.measured_in(chosen)
-        profiles = profiles_of(known, (campaign.id for campaign in chosen))
-    data = report_data(checked, chosen, samples, images, profiles)
-    path = write_report(output or default_folder(chosen[0].series_id), data)
-    typer.echo(data.model_dump_json(indent=2) if as_json else f"{render_text(data)}\n{path}")
+        found = _answered(opened, checked, ids)
+    written = _figures(figures, found) if figures else ()
+    if reproducer:
+        written += (_reproducer(reproducer, found),)
+    if markdown or issue:
+        typer.echo(_form(found, issue=issue, as_json=as_json), nl=False)
+        return
+    path = found.write(output or default_folder(found.folder))
+    if as_json:
+        typer.echo(found.value.model_dump_json(indent=2))
+        return
+    typer.echo("\n".join([found.text, *map(str, written), str(path)]))
 
 
-def _commits(
-    finding: Finding, store: Store, known: Sequence[Finding], matrix: Matrix, output: Path | None
-) -> tuple[Value, str, Path]:
+def _answered(opened: Store, matrix: Matrix, ids: list[str]) -> Answered:
+    from dsresults.profile_pair import profiles_of
+    from dsresults.report import render_text, report_data, write_report
+
+    known = opened.findings()
+    finding = _finding(opened, known, ids)
+    if finding is not None:
+        return AGAIN[finding.kind](finding, opened, known, matrix)
+    chosen = _chosen(opened, ids)
+    samples, images = opened.measured_in(chosen)
+    profiles = profiles_of(known, (campaign.id for campaign in chosen))
+    data = report_data(matrix, chosen, samples, images, profiles)
+    return Answered(
+        value=data,
+        text=render_text(data),
+        folder=chosen[0].series_id,
+        write=lambda folder: write_report(folder, data),
+        data=data,
+    )
+
+
+def _of_search(found: Answered, option: str) -> ReportData:
+    if found.data is None:
+        raise UsageError(
+            f"{option} is for searches of rows or commits: this answer is of another kind",
+            hint="name a campaign; `dsbisect results list` shows them",
+        )
+    return found.data
+
+
+def _figures(folder: Path, found: Answered) -> tuple[Path, ...]:
+    from dsresults.report.figure_files import write_figures
+
+    return write_figures(folder, _of_search(found, "--figures"))
+
+
+def _reproducer(folder: Path, found: Answered) -> Path:
+    from dsresults.explainers.ldap_reproducer import SCRIPT, reproducer_files
+    from dsresults.report.report_source import write_files
+    from dsresults.report.upstream_issue import worse
+
+    comparison, column, _ = worse(_of_search(found, "--reproducer"))
+    write_files(folder, reproducer_files(comparison, column))
+    (folder / SCRIPT).chmod(0o755)
+    return folder / SCRIPT
+
+
+def _form(found: Answered, *, issue: bool, as_json: bool) -> str:
+    from dsresults.report import render_markdown
+    from dsresults.report.upstream_issue import upstream_issue
+
+    if not issue:
+        return render_markdown(_of_search(found, "--markdown"))
+    issue_text = upstream_issue(_of_search(found, "--issue"))
+    return issue_text.model_dump_json(indent=2) + "\n" if as_json else issue_text.text
+
+
+def _commits(finding: Finding, store: Store, known: Sequence[Finding], matrix: Matrix) -> Answered:
     from dsbisect.commits.commits_study import CommitsResult
-    from dsbisect.commits.commits_text import answer_text, write_findings
+    from dsbisect.commits.commits_text import answer_text, findings_data, report_name
+    from dsresults.report import write_report
 
     outcome = CommitsResult.kept(finding, store, known)
-    path = write_findings(matrix, outcome, output)
-    return outcome.findings, answer_text(outcome.findings), path
+    data = findings_data(matrix, outcome)
+    return Answered(
+        value=outcome.findings,
+        text=answer_text(outcome.findings),
+        folder=report_name(outcome),
+        write=lambda folder: write_report(folder, data),
+        data=data,
+    )
 
 
 def _validation(
-    finding: Finding,
-    _store: Store,
-    _known: Sequence[Finding],
-    _matrix: Matrix,
-    output: Path | None,
-) -> tuple[Value, str, Path]:
-    from dsresults.report import default_folder
+    finding: Finding, _store: Store, _known: Sequence[Finding], _matrix: Matrix
+) -> Answered:
     from dsvalidate.answer_files import answer_text, write_texts
     from dsvalidate.check import Validation
 
     found = Validation.model_validate(finding.value)
-    path = write_texts(output or default_folder(f"{found.row}-validated"), found)
-    return found, answer_text(found), path
+    return Answered(
+        value=found,
+        text=answer_text(found),
+        folder=f"{found.row}-validated",
+        write=lambda folder: write_texts(folder, found),
+    )
 
 
 def _claims(
-    finding: Finding,
-    _store: Store,
-    _known: Sequence[Finding],
-    _matrix: Matrix,
-    output: Path | None,
-) -> tuple[Value, str, Path]:
+    finding: Finding, _store: Store, _known: Sequence[Finding], _matrix: Matrix
+) -> Answered:
     from dsresults.compare.claim_outcomes import ClaimsAnswer
-    from dsresults.report import default_folder
     from dsresults.report.claims_page import told, write_claims
 
     found = ClaimsAnswer.model_validate(finding.value)
-    return found, "\n".join(told(found)), write_claims(output or default_folder("claims"), found)
+    return Answered(
+        value=found,
+        text="\n".join(told(found)),
+        folder="claims",
+        write=lambda folder: write_claims(folder, found),
+    )
 
 
 AGAIN = {"commits": _commits, "validation": _validation, "claims": _claims}

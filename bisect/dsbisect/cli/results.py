@@ -83,13 +83,18 @@ def show(
 @app.command("export")
 def export(
     file: Annotated[
-        str, typer.Argument(metavar="FILE|-", help="File to write; - is standard output.")
+        str,
+        typer.Argument(
+            metavar="FILE|-",
+            help="File to write; - is standard output. FILE.csv and FILE.parquet get a table of "
+            "samples.",
+        ),
     ],
     *,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything as JSON lines; a file is written completely or not at all.
+    """Write everything as JSON lines, or samples as a table; a whole file or none.
 
     Example: dsbisect results export - | gzip >results.jsonl.gz
     """
@@ -100,10 +105,9 @@ def export(
         if file == "-":
             opened.export_jsonl(sys.stdout)
             return
-        text = StringIO()
-        records = opened.export_jsonl(text)
+        content, records = _exported(opened, Path(file).suffix)
     try:
-        atomic_write(Path(file), text.getvalue())
+        atomic_write(Path(file), content)
     except OSError as error:
         raise StoreError(
             f"cannot write {file}: {error.strerror}",
@@ -113,6 +117,19 @@ def export(
         _print_json({"file": file, "records": records})
     else:
         typer.echo(f"{records} records written to {file}")
+
+
+def _exported(opened: Store, ending: str) -> tuple[str | bytes, int]:
+    """What the file's ending asks for, and how many records or samples it holds."""
+    from dsresults.store.sample_table import KINDS, csv_text, parquet_bytes, sample_rows
+
+    if ending not in KINDS:
+        text = StringIO()
+        records = opened.export_jsonl(text)
+        return text.getvalue(), records
+    campaigns = {campaign.id: campaign for campaign in opened.campaigns()}
+    rows = sample_rows(opened.samples(), campaigns)
+    return (csv_text(rows) if ending == ".csv" else parquet_bytes(rows)), len(rows)
 
 
 @app.command("import")

@@ -191,6 +191,16 @@ COMMANDS = {
         place="report:report",
         summary="Write the report again from stored samples; the last line is its path.",
     ),
+    "history": Lazy(
+        place="stored_runs:history",
+        summary="Show all that was ever measured of a candidate: runs, workloads, metrics, "
+        "machines.",
+    ),
+    "compare": Lazy(
+        place="stored_runs:compare",
+        summary="Show two runs side by side, with a warning for all that makes them hard to "
+        "compare.",
+    ),
     "log": Lazy(
         place="replay:log",
         summary="Print every step of a search; with --json, a log that `replay` reads anywhere.",

@@ -10,7 +10,7 @@ from dsbisect.commits.commits_study import CommitsResult
 from dsbuilds.history.culprit import Suspect
 from dsharness.model import Matrix
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
-from dsresults.report import default_folder, report_data, same_loads, write_report
+from dsresults.report import ReportData, default_folder, report_data, same_loads, write_report
 
 FILES_SHOWN = 10
 MARK = {True: "supports", False: "CONTRADICTS", None: "no evidence"}
@@ -117,7 +117,18 @@ def _range(findings: CommitFindings) -> Iterator[str]:
 
 
 def write_findings(matrix: Matrix, outcome: CommitsResult, output: Path | None) -> Path:
-    """Write report.html and report.json; the page's path."""
+    """Write the report; the page's path."""
+    folder = output or default_folder(report_name(outcome))
+    return write_report(folder, findings_data(matrix, outcome))
+
+
+def report_name(outcome: CommitsResult) -> str:
+    """What the folder of its report is called after."""
+    return outcome.campaigns[0].series_id if outcome.campaigns else "commits"
+
+
+def findings_data(matrix: Matrix, outcome: CommitsResult) -> ReportData:
+    """Everything that the report of a search over commits shows."""
     data = report_data(matrix, outcome.campaigns, outcome.samples, outcome.images, outcome.profiles)
     findings = outcome.findings
     columns = (column for section in data.sections for column in section.comparison.columns)
@@ -133,6 +144,4 @@ def write_findings(matrix: Matrix, outcome: CommitsResult, output: Path | None) 
     whole = data.model_copy(
         update={"commits": findings, "title": findings.title, "sections": sections}
     )
-    whole = whole.asked_by(command)
-    name = outcome.campaigns[0].series_id if outcome.campaigns else "commits"
-    return write_report(output or default_folder(name), whole)
+    return whole.asked_by(command)

@@ -122,6 +122,7 @@ def equal_ends(whole: Boundary, ends: Comparison, level: float) -> Boundary:
     return whole.model_copy(
         update={
             "direction": "none", "shape": "ends", "effect": 1.0, "suspects": (), "chances": {},
+            "step_chances": {},
             "smallest_visible_pct": visible, "confidence": chance, "summary": summary,
         }
     )  # fmt: skip

@@ -20,6 +20,7 @@ from dssearch.question import History, Outlook, Question, Share
 
 LEAST_IN_SCATTER = 2.0  # steps below so many times what builds differ by are not looked for
 SURE = 0.9  # that there is a step: more than one gap may be
+LEAST_SHOWN = 0.0005  # a chance that is kept for the report
 LASTS = 0.5  # of a step must be left to the end of the line
 
 
@@ -69,8 +70,22 @@ class Beliefs:
 
     def boundary(self, **facts: object) -> Boundary:
         """An answer, with what is alike in all of them."""
-        facts = {"metric": self.decider.name, "unmeasured": dict(self.failed), **facts}
+        facts = {
+            "metric": self.decider.name,
+            "unmeasured": dict(self.failed),
+            "step_chances": self.step_chances,
+            **facts,
+        }
         return self.question.boundary(**facts)
+
+    @property
+    def step_chances(self) -> dict[str, float]:
+        """By candidate, as far as they can be seen in a picture."""
+        return {
+            name: round(float(chance), 4)
+            for name, chance in zip(self.line.names, self.chances(), strict=True)
+            if chance >= LEAST_SHOWN
+        }
 
     def failures(self, gap: int) -> list[int]:
         low, high = self.posterior.ends(gap)

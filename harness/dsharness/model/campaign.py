@@ -82,6 +82,10 @@ class Boundary(Value):
         default=None, description="chance that what is said is so; None from the plain search"
     )
     chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
+    step_chances: dict[str, float] = Field(
+        default_factory=dict,
+        description="of each candidate, that there is a change at it; smaller ones are left out",
+    )
     also: tuple[str, ...] = Field(default=(), description="suspects of a second step")
     shape: Literal["ramp", "ends", "builds"] | None = Field(
         default=None,

@@ -269,15 +269,16 @@ def says_disk_full(text: str) -> bool:
     return "no space left on device" in text.lower() or "disk quota exceeded" in text.lower()
 
 
-def atomic_write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+def atomic_write(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all; a text as UTF-8."""
+    data = content.encode() if isinstance(content, str) else content
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         part = Path(name)
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
             part.chmod(0o644)
             part.replace(path)
         finally:

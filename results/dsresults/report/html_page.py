@@ -1,208 +1,33 @@
-"""One self-contained page: no script, no request, every text escaped.
+"""One self-contained page: one script of its own, no request, every text escaped.
 
-Charts are positions, by pure geometry; the template draws them.
+Pictures are positions, by pure geometry; the templates draw them.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
-import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from dsharness.measure.metric import Metric, Words
-from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, LATENCY, LATENCY_P99, RATE
-from dsharness.model import NO_DIFFERENCE, Boundary, Outcome, Sample, Value
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import CLIENT_CPU, CPU, LATENCY, LATENCY_P99, RATE
+from dsharness.model import NO_DIFFERENCE, Sample, Value
 from dsresults import number_text
-from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
+from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.self_checks import told
 from dsresults.explainers import read_back, shown_columns
-from dsresults.number_text import capital, figure, significant
+from dsresults.number_text import significant
 from dsresults.profile_pair import FLAME_WIDTH, flame_graphs
-from dsresults.report.percentile_chart import (
-    PLOT,
-    percentile_charts,
-    round_values,
-)
+from dsresults.report.answer_picture import AREA, Picture, percent, pictures, sentences
+from dsresults.report.percentile_chart import PLOT, percentile_charts
 from dsresults.report.report_data import ReportData, repeat_command
-
-WIDTH = 480
-TOP, ROW, BOTTOM = 10, 60, 30
-
-
-class Mark(Value):
-    """One candidate: its dot, its interval, its samples, in drawing units."""
-
-    candidate: str
-    outcome: Outcome
-    y: float
-    x: float | None = None
-    low: float | None = None
-    high: float | None = None
-    dots: tuple[float, ...] = ()
-    label: str = ""
-
-
-class Edge(Value):
-    """Where it changes: above the first changed candidate, or a band over all that may be it."""
-
-    y: float
-    end_y: float  # differs where several candidates are suspected
-    label: str
-
-
-class Chart(Value):
-    """What decided, on a log axis over the candidates of a line, for one workload."""
-
-    workload_id: str
-    title: str
-    description: str
-    height: float
-    axis_y: float
-    ticks: tuple[Tick, ...]
-    marks: tuple[Mark, ...]
-    edge: Edge | None = None
-
-
-def charts(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Chart, ...]:
-    """One chart for each workload, all with the same axis so that they can be compared."""
-    ours = {
-        column.campaign_id: [s for s in samples if s.campaign_id == column.campaign_id and s.valid]
-        for column in comparison.columns
-    }
-    unit = _axis_unit(comparison.decider, [s for group in ours.values() for s in group])
-    if unit is None:
-        return ()
-    values = {
-        (column.campaign_id, candidate): [
-            value * unit.factor
-            for sample in ours[column.campaign_id]
-            if sample.candidate_id == candidate and (value := sample.value(comparison.metric))
-        ]
-        for column in comparison.columns
-        for candidate in comparison.line
-    }
-    known = [value for group in values.values() for value in group]
-    if not known:
-        return ()
-    scale = Scale(low=min(known) / 1.5, high=max(known) * 1.5, shown=unit.shown)
-    return tuple(_chart(comparison, column, values, scale) for column in comparison.columns)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AxisUnit:
-    """How values are shown: in which metric's unit, and times what."""
-
-    shown: Metric
-    factor: float = 1.0
-
-
-def _axis_unit(decider: Metric, samples: Sequence[Sample]) -> AxisUnit | None:
-    """Calibrated cost is shown as time at this machine's usual speed, if that is known."""
-    if decider is not COST:
-        return AxisUnit(shown=decider)
-    speeds = [sample.calibrator_us for sample in samples if sample.calibrator_us]
-    return AxisUnit(shown=CPU, factor=statistics.median(speeds)) if speeds else None
-
-
-def _chart(
-    comparison: ComparisonTable,
-    column: Column,
-    values: Mapping[tuple[str, str], list[float]],
-    scale: Scale,
-) -> Chart:
-    of = {one: values[column.campaign_id, one] for one in comparison.line}
-    reference = of.get(column.reference or "") or []
-    base = statistics.geometric_mean(reference) if reference else None
-    marks = tuple(
-        _mark(column.observed_of(candidate), comparison.metric, of[candidate], base, scale, y)
-        for y, candidate in ((TOP + ROW * (i + 0.5), c) for i, c in enumerate(comparison.line))
-    )
-    axis_y = TOP + ROW * len(comparison.line)
-    found = column.boundary if column.boundary and column.boundary.found else None
-    return Chart(
-        workload_id=column.workload_id,
-        title=f"{capital(scale.shown.title)}, {column.workload_id}",
-        description="; ".join(
-            f"{one.candidate}: {', '.join(dict.fromkeys((column.verdict_word(one), mark.label)))}"
-            for one, mark in zip(column.observed, marks, strict=True)
-        ),
-        height=axis_y + BOTTOM,
-        axis_y=axis_y,
-        ticks=scale.ticks(),
-        marks=marks,
-        edge=_edge(comparison.line, found, comparison.decider.words),
-    )
-
-
-def _edge(line: tuple[str, ...], found: Boundary | None, words: Words) -> Edge | None:
-    if found is None or found.before not in line or found.after not in line:
-        return None
-    begin, end = line.index(found.before) + 1, line.index(found.after)
-    where = "from here on" if begin == end else "from somewhere here on"
-    label = f"{words.said(found.direction)} {where}"
-    return Edge(y=TOP + ROW * begin, end_y=TOP + ROW * end, label=label)
-
-
-def _mark(
-    observed: Observed, metric: str, dots: list[float], base: float | None, scale: Scale, y: float
-) -> Mark:
-    shown = scale.shown
-    mark = Mark(
-        candidate=observed.candidate,
-        outcome=observed.outcome,
-        y=y,
-        dots=tuple(scale.x(value) for value in dots),
-        label="not measured" if not dots else figure(shown, statistics.geometric_mean(dots)),
-    )
-    ratio = observed.ratios.get(metric)
-    if not dots or ratio is None or base is None:
-        return mark
-    value = shown.at_slowness(base, ratio.value)
-    ends = [shown.at_slowness(base, end) for end in ratio.interval or ()] or [value]
-    return mark.model_copy(
-        update={
-            "x": scale.x(value),
-            "low": scale.x(min(ends)),
-            "high": scale.x(max(ends)),
-            "label": figure(shown, value),
-        }
-    )
-
-
-LEFT, RIGHT = 12, 468
-
-
-class Tick(Value):
-    x: float
-    label: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    low: float
-    high: float
-    shown: Metric
-
-    def x(self, value: float) -> float:
-        span = math.log(self.high / self.low) or 1.0
-        share = math.log(max(value, self.low) / self.low) / span
-        return round(LEFT + (RIGHT - LEFT) * min(share, 1.0), 1)
-
-    def ticks(self) -> tuple[Tick, ...]:
-        return tuple(
-            Tick(x=self.x(value), label=self._label(value))
-            for value in round_values(self.low, self.high)
-        )
-
-    def _label(self, value: float) -> str:
-        return f"{value / 1000:g} ms" if self.shown.unit == "µs" else f"{value:g}/s"
-
 
 SPARK_WIDTH, SPARK_HEIGHT = 90, 22
 SPARK_POINTS = 180  # two for each unit of width
@@ -210,7 +35,26 @@ SPARK_POINTS = 180  # two for each unit of width
 
 def render_html(data: ReportData) -> str:
     """The whole report as one HTML document."""
-    return _environment().get_template("report.html.jinja").render(data=data)
+    script = _script()
+    page = _environment().get_template("report.html.jinja")
+    return page.render(data=data, script=script, script_hash=_hash(script))
+
+
+@cache
+def _script() -> Markup:
+    """The page's one script, as it stands between its tags."""
+    loader = PackageLoader("dsresults")
+    return Markup(loader.get_source(_environment(), "report.js")[0])  # noqa: S704 - our own file
+
+
+def _hash(text: str) -> str:
+    """By which a content security policy allows a script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def figure_text(picture: Picture) -> str:
+    """A picture as a file of its own, with its style."""
+    return _environment().get_template("figure.svg.jinja").render(picture=picture)
 
 
 def utc(moment: str | None) -> str:
@@ -286,15 +130,19 @@ def _environment() -> Environment:
         figure=number_text.figure,
         ms=number_text.milliseconds,
         utc=utc,
+        percent=percent,
+        duration=number_text.duration,
     )
     environment.globals.update(
-        charts=charts,
+        area=AREA,
         checks_told=told,
         fewest_slower=FEWEST_SLOWER,
         flame_graphs=flame_graphs,
         flame_width=FLAME_WIDTH,
         latency_metrics=(LATENCY.name, LATENCY_P99.name),
         no_difference=NO_DIFFERENCE,
+        pictures=pictures,
+        sentences=sentences,
         percentile_charts=percentile_charts,
         percentiles_shown=IN_TABLE,
         plot=PLOT,
@@ -303,7 +151,6 @@ def _environment() -> Environment:
         shown_columns=shown_columns,
         spark=spark,
         repeat_command=repeat_command,
-        chart_width=WIDTH,
         spark_width=SPARK_WIDTH,
         spark_height=SPARK_HEIGHT,
     )

@@ -6,11 +6,14 @@ then the reasons.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
+
+from pydantic import Field
 
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, CPU, RATE
@@ -48,6 +51,29 @@ class MeasuredWith(Value):
         return {name: _spelled(value) for name, value in facts.items() if value != ""}
 
 
+class LiveShare(Value):
+    """One share of the belief: the change is at one of these candidates."""
+
+    place: str
+    candidates: int
+    chance: float
+
+
+class LiveSearch(Value):
+    """What a search that still runs believes, and what it does next."""
+
+    workload_id: str
+    at: str = Field(description="UTC, ISO 8601: when this was written")
+    samples: int
+    shares: tuple[LiveShare, ...]
+    none: float = Field(description="chance that there is no change")
+    noise_pct: float | None = Field(default=None, description="by which a run varies")
+    machine: str = Field(default="", description="what the machine did meanwhile")
+    next_step: str
+    why: str
+    left_s: float | None = None
+
+
 class ReportData(Value):
     """The whole report."""
 
@@ -61,6 +87,7 @@ class ReportData(Value):
     samples: tuple[Sample, ...] = ()
     commits: CommitFindings | None = None
     profiles: tuple[ProfilePair, ...] = ()
+    live: LiveSearch | None = Field(default=None, description="of `--watch` only")
 
     @property
     def deciders(self) -> tuple[Metric, ...]:
@@ -76,6 +103,12 @@ class ReportData(Value):
             for section in self.sections
         )
         return self.model_copy(update={"sections": sections})
+
+
+def report_schema() -> str:
+    """The JSON Schema of report.json, which is published in docs."""
+    schema = ReportData.model_json_schema(mode="serialization")
+    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _spelled(fact: Fact) -> str:
@@ -140,8 +173,8 @@ def _column(comparison: ComparisonTable, column: Column) -> Iterator[str]:
     yield from _wrapped(summary, "  => ")
     if column.boundary and len(column.boundary.suspects) > 1:
         yield f"  suspects: {', '.join(column.boundary.suspects)}"
-    rows = (_cells(comparison, one, column) for one in column.observed)
-    yield from _table([_headings(comparison), *rows])
+    rows = (cells(comparison, one, column) for one in column.observed)
+    yield from _table([headings(comparison), *rows])
     for one in column.observed:
         if one.unmeasured:
             yield from _wrapped(f"{one.candidate}: {one.unmeasured}", "  not measured: ")
@@ -153,14 +186,14 @@ def _values(comparison: ComparisonTable) -> tuple[Metric, ...]:
     return (*filter(None, [comparison.value_shown]), RATE, CPU)
 
 
-def _headings(comparison: ComparisonTable) -> tuple[str, ...]:
+def headings(comparison: ComparisonTable) -> tuple[str, ...]:
     ratio = COST.heading if comparison.decider is COST else comparison.decider.words.ratio
     values = (metric.heading for metric in _values(comparison))
     facts = (each.heading for each in shown_columns(comparison))
     return ("candidate", "verdict", ratio, "99 % interval", *values, *facts)
 
 
-def _cells(comparison: ComparisonTable, observed: Observed, column: Column) -> tuple[str, ...]:
+def cells(comparison: ComparisonTable, observed: Observed, column: Column) -> tuple[str, ...]:
     candidate = comparison.candidate(observed.candidate)
     published = f" (published {candidate.published.verdict})" if candidate.published else ""
     return (

@@ -18,6 +18,7 @@ from dsresults.compare.latency_curves import latency_curves
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.explanation import explain
 from dsresults.report.html_page import render_html
+from dsresults.report.markdown_page import render_markdown
 from dsresults.report.report_data import MeasuredWith, ReportData, Section
 
 Place = tuple[str, tuple[str, ...], str, str]  # series, line, settings, metric
@@ -155,6 +156,7 @@ def _setups(samples: Sequence[Sample]) -> tuple[MeasuredWith, ...]:
 
 HTML = "report.html"
 JSON = "report.json"
+MARKDOWN = "report.md"
 
 
 def default_folder(series_id: str, *, now: datetime | None = None) -> Path:
@@ -168,9 +170,10 @@ def default_folder(series_id: str, *, now: datetime | None = None) -> Path:
 
 
 def write_report(folder: Path, data: ReportData) -> Path:
-    """Write report.json and report.html, each completely or not at all; the page's path."""
+    """Write the report in each form, completely or not at all; the page's path."""
     html = render_html(data)  # before any file: a report that cannot be drawn leaves none
-    write_files(folder, {JSON: data.model_dump_json(indent=2) + "\n", HTML: html})
+    texts = {JSON: data.model_dump_json(indent=2) + "\n", MARKDOWN: render_markdown(data)}
+    write_files(folder, {**texts, HTML: html})
     return folder / HTML
 
 

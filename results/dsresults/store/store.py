@@ -75,6 +75,7 @@ def _upgrade(database: Database, scripts: Path) -> None:
             connection.execute(text(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"))
         # Checked again under the lock: another process may have done it meanwhile.
         if not _is_current(connection, database, script):
+            _refuse_first_columns(connection, database)
             config = _config(scripts)
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
@@ -113,6 +114,19 @@ def _refuse_foreign(connection: Connection, database: Database) -> None:
         raise StoreError(
             f"{database.location} holds another program's tables: {', '.join(taken)}",
             hint=f"give dsbisect its own database: {ELSEWHERE}",
+        )
+
+
+def _refuse_first_columns(connection: Connection, database: Database) -> None:
+    """Columns were renamed once without a migration, when nothing had been released."""
+    if _revision(connection) is None:
+        return
+    names = {each["name"] for each in inspect(connection).get_columns("campaigns")}
+    if "settings_id" not in names:
+        raise StoreError(
+            f"{database.location} was written by a dsbisect from before 2026-11-22, whose columns"
+            " had other names",
+            hint=f"measure again into a new store, or {ELSEWHERE}; commit 93de3cba still reads it",
         )
 
 

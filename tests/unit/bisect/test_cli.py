@@ -31,7 +31,8 @@ ROW = {
 }
 COMMANDS = (
     "doctor", "measure", "schemes", "levels", "explain", "plan", "build make", "build list",
-    "build survey", "judge", "reproduce", "report", "validate", "verify",
+    "build survey", "judge", "reproduce", "report", "history",
+    "compare", "validate", "verify",
     "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "bisect commits",

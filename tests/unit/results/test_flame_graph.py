@@ -84,7 +84,7 @@ def page(pair: ProfilePair) -> str:
     return render_html(report_data(MATRIX, (), (), {}, (pair,)))
 
 
-def test_the_page_has_three_graphs_with_titles_and_no_script() -> None:
+def test_the_page_has_three_graphs_with_titles_and_no_script_of_their_own() -> None:
     html = page(PAIR)
     drawn = [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL)]
     assert len(drawn) == 3
@@ -95,13 +95,13 @@ def test_the_page_has_three_graphs_with_titles_and_no_script() -> None:
         assert svg.get("aria-labelledby", "").split() == [
             each.get("id") for each in (svg.find("title"), svg.find("desc")) if each is not None
         ]
-    assert "<script" not in html
+    assert not any("<script" in svg for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL))
     assert html.count('<details class="flames">') == 3
 
 
 def test_names_of_functions_are_escaped() -> None:
     evil = PAIR.model_copy(update={"after": profile("new", 9.0, **{"<script>x</script>": 1})})
-    assert "<script" not in page(evil)
+    assert page(evil).count("<script") == 1  # the page's own
 
 
 def test_what_has_no_profile_says_why() -> None:

@@ -5,63 +5,98 @@ import time
 import pytest
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
-from dsresults.report.html_page import LEFT, RIGHT, charts, spark
+from dsresults.report.answer_picture import AREA, MOST_SHOWN, drawn_of, pictures, sentences
+from dsresults.report.html_page import spark
 
 CASES = [lambda: reported(DEBIAN), with_gaps, without_difference]
 CASES += [lambda metric=metric: decided_by(metric) for metric in ("latency", "rate", "client-cpu")]
 
 
+def drawn(data):
+    return pictures(data.sections[0].comparison, data.samples)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_everything_lies_within_the_drawing(case):
-    data = case()
-    for chart in charts(data.sections[0].comparison, data.samples):
-        for mark in chart.marks:
-            found = (mark.x, mark.low, mark.high, *mark.dots)
-            assert all(LEFT <= x <= RIGHT for x in found if x is not None)
-            assert mark.x is None or mark.low <= mark.x <= mark.high
-        assert len(chart.ticks) >= 2
+    for picture in drawn(case()):
+        for place in picture.places:
+            found = (place.y, place.low, place.high, *place.dots)
+            assert all(AREA.top <= y <= AREA.bottom for y in found if y is not None)
+            assert place.y is None or place.high <= place.y <= place.low
+            assert AREA.left < place.x < AREA.right
+            assert AREA.chance_top <= place.bar_y <= AREA.chance_bottom
+        assert len(picture.ticks) >= 2
 
 
-def test_dearer_is_further_right_and_both_loads_share_the_axis():
-    data = reported(DEBIAN)
-    random, one = charts(data.sections[0].comparison, data.samples)
-    xs = {mark.candidate: mark.x for mark in random.marks}
-    assert xs["debian-12"] < xs["debian-11"] < xs["debian-13"]
+def test_dearer_is_higher_and_both_loads_share_the_axis():
+    random, one = drawn(reported(DEBIAN))
+    ys = {place.candidate: place.y for place in random.places}
+    assert ys["debian-12"] > ys["debian-11"] > ys["debian-13"]
     assert random.ticks == one.ticks
-    assert abs(xs["debian-13"] - one.marks[2].x) < 5
+    assert abs(ys["debian-13"] - one.places[2].y) < 5
 
 
-@pytest.mark.parametrize(("metric", "unit", "right"), [("latency", " ms", 1), ("rate", "/s", 0)])
-def test_what_decided_is_drawn_in_its_unit(metric, unit, right):
-    data = decided_by(metric)
-    (chart,) = charts(data.sections[0].comparison, data.samples)
-    assert chart.title.endswith("one operation, bind-random" if right else "second, bind-random")
-    assert all(tick.label.endswith(unit) for tick in chart.ticks)
-    assert all(mark.label.endswith(unit) for mark in chart.marks)
-    xs = [mark.x for mark in chart.marks]
-    assert xs.index(max(xs)) == right
+@pytest.mark.parametrize(("metric", "unit", "top"), [("latency", " ms", 1), ("rate", "/s", 0)])
+def test_what_decided_is_drawn_in_its_unit(metric, unit, top):
+    (picture,) = drawn(decided_by(metric))
+    assert picture.title.endswith("one operation, bind-random" if top else "second, bind-random")
+    assert all(tick.label.endswith(unit) for tick in picture.ticks)
+    assert all(place.label.endswith(unit) for place in picture.places)
+    ys = [place.y for place in picture.places]
+    assert ys.index(min(ys)) == top
 
 
 def test_the_boundary_is_an_edge_or_a_band():
-    data = reported(DEBIAN)
-    edge = charts(data.sections[0].comparison, data.samples)[0]
-    assert edge.edge.y == edge.edge.end_y
-    assert edge.marks[1].y < edge.edge.y < edge.marks[2].y
-    data = with_gaps()
-    band = charts(data.sections[0].comparison, data.samples)[0]
-    assert band.marks[0].y < band.edge.y < band.marks[1].y
-    assert band.marks[2].y < band.edge.end_y < band.marks[3].y
+    sharp = drawn(reported(DEBIAN))[0]
+    assert sharp.edge.x == sharp.edge.end_x
+    assert sharp.places[1].x < sharp.edge.x < sharp.places[2].x
+    band = drawn(with_gaps())[0]
+    assert band.places[0].x < band.edge.x < band.places[1].x
+    assert band.places[2].x < band.edge.end_x < band.places[3].x
+
+
+def test_the_chances_of_a_search_are_drawn():
+    picture = drawn(reported(DEBIAN))[0]
+    assert picture.believed
+    chances = {place.candidate: place.chance for place in picture.places}
+    assert chances["debian-13"] > 0.95
+    assert picture.places[2].bar_height > picture.places[3].bar_height
 
 
 def test_no_boundary_is_drawn_where_none_was_found():
-    data = without_difference()
-    assert all(c.edge is None for c in charts(data.sections[0].comparison, data.samples))
+    assert all(picture.edge is None for picture in drawn(without_difference()))
 
 
-def test_no_chart_without_a_calibrator():
+def test_no_picture_without_a_calibrator():
     data = reported(DEBIAN)
     bare = [sample.model_copy(update={"calibrator_us": None}) for sample in data.samples]
-    assert charts(data.sections[0].comparison, bare) == ()
+    assert pictures(data.sections[0].comparison, bare) == ()
+
+
+def test_of_a_long_line_what_is_left_out_is_counted():
+    line = [f"{number:012x}" for number in range(400)]
+    found = reported(DEBIAN).sections[0].comparison.columns[0].boundary.model_copy(
+        update={"before": line[250], "after": line[251], "step_chances": {line[251]: 1.0}}
+    )  # fmt: skip
+    shown = drawn_of(line, {line[at] for at in range(0, 400, 13)}, found)
+    names = [each for each in shown if isinstance(each, str)]
+    assert len(names) == MOST_SHOWN
+    assert {line[0], line[249], line[250], line[251], line[252], line[-1]} <= set(names)
+    left_out = [len(each) for each in shown if isinstance(each, tuple)]
+    assert sum(left_out) + len(names) == len(line)
+    assert drawn_of(line[:8], set(), None) == tuple(line[:8])
+
+
+def test_the_answer_is_one_sentence_with_its_figure():
+    first, _ = sentences(reported(DEBIAN).sections[0].comparison)
+    assert first.startswith("With bind-random, debian-13 is ")
+    assert " times slower than debian-12 (95 % interval " in first
+    (band, *_) = sentences(with_gaps().sections[0].comparison)
+    assert "one of " in band
+    (none, *_) = sentences(without_difference().sections[0].comparison)
+    assert "there is no difference between" in none
+    (other,) = sentences(decided_by("latency").sections[0].comparison)
+    assert " times " in other
 
 
 @pytest.mark.parametrize("rates", [(), (5.0,), (0.0, 0.0)])

@@ -15,7 +15,9 @@ def test_writes_the_page_and_the_data(tmp_path):
     assert page == tmp_path / "new" / "folder" / "report.html"
     stored = (page.parent / "report.json").read_text(encoding="utf-8")
     assert ReportData.model_validate_json(stored) == data
-    assert sorted(path.name for path in page.parent.iterdir()) == ["report.html", "report.json"]
+    assert sorted(path.name for path in page.parent.iterdir()) == [
+        "report.html", "report.json", "report.md",
+    ]  # fmt: skip
 
 
 def test_a_report_that_cannot_be_drawn_leaves_nothing(tmp_path, monkeypatch):

@@ -1,0 +1,336 @@
+"""The picture that carries an answer, as geometry; a template draws it.
+
+Candidates stand in order from left to right, each with its value, its interval and its single
+samples; below, on the same axis, stands the chance that the change is at it. Of a long line only
+what was measured and what is near the boundary is drawn, and what is left out is counted.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import COST, CPU
+from dsharness.model import Boundary, Outcome, Sample, Value
+from dsresults.compare.comparison_table import Column, ComparisonTable
+from dsresults.number_text import capital, figure, significant
+from dsresults.report.percentile_chart import AxisMark, round_values
+
+MOST_SHOWN = 22  # candidates that have room for a name
+WHOLE_LINE = 12  # a line of so many is drawn completely
+LIKELY = 0.01  # a chance that is drawn although nothing was measured there
+LETTER = 8.2  # the width of one, at most
+ROOM_FOR_VALUE = 62.0
+
+
+class PictureArea(Value):
+    """Where things are drawn: values above, chances below, names at the foot."""
+
+    width: float = 520.0
+    left: float = 58.0
+    right: float = 510.0
+    top: float = 60.0
+    bottom: float = 256.0
+    chance_top: float = 310.0
+    chance_bottom: float = 360.0
+
+
+AREA = PictureArea()
+
+
+class Place(Value):
+    """One candidate, or a gap that stands for several, in drawing units."""
+
+    x: float
+    name: str
+    candidate: str = ""
+    left_out: int = 0
+    outcome: Outcome = Outcome.INCONCLUSIVE
+    y: float | None = None
+    low: float | None = None
+    high: float | None = None
+    dots: tuple[float, ...] = ()
+    label: str = ""
+    label_side: str = "middle"
+    chance: float = 0.0
+    bar_y: float = AREA.chance_bottom
+    title: str = ""
+
+    @property
+    def bar_height(self) -> float:
+        return round(AREA.chance_bottom - self.bar_y, 1)
+
+
+class Edge(Value):
+    """Where it changes: between two candidates, or a band over all that may be the first."""
+
+    x: float
+    end_x: float  # differs where several candidates are suspected
+    label: str
+    label_side: str
+
+
+class Picture(Value):
+    """One workload's answer."""
+
+    workload_id: str
+    title: str
+    description: str
+    ticks: tuple[AxisMark, ...]
+    places: tuple[Place, ...]
+    slot: float
+    edge: Edge | None = None
+    believed: bool = False
+
+    @property
+    def slanted(self) -> bool:
+        """Whether names are too long for their places."""
+        return any(len(place.name) * LETTER > self.slot for place in self.places)
+
+    @property
+    def foot(self) -> float:
+        """Where the last axis is."""
+        return AREA.chance_bottom if self.believed else AREA.bottom
+
+    @property
+    def height(self) -> float:
+        longest = max((len(place.name) for place in self.places), default=0)
+        return round(self.foot + (20 + longest * LETTER * 0.72 if self.slanted else 26), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Values on the log axis, the largest at the top."""
+
+    low: float
+    high: float
+    shown: Metric
+
+    def y(self, value: float) -> float:
+        inside = min(max(value, self.low), self.high)
+        share = math.log(inside / self.low) / (math.log(self.high / self.low) or 1.0)
+        return round(AREA.bottom - (AREA.bottom - AREA.top) * share, 1)
+
+    def ticks(self) -> tuple[AxisMark, ...]:
+        return tuple(
+            AxisMark(at=self.y(value), label=self._label(value))
+            for value in round_values(self.low, self.high)
+        )
+
+    def _label(self, value: float) -> str:
+        if self.shown.unit == "µs":
+            return f"{value / 1000:g} ms"
+        return f"{value:g}/s" if self.shown.unit == "1/s" else f"{value:g}"
+
+
+def pictures(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Picture, ...]:
+    """One for each workload, all with the same axis so that they can be compared."""
+    ours = {
+        column.campaign_id: [s for s in samples if s.campaign_id == column.campaign_id and s.valid]
+        for column in comparison.columns
+    }
+    unit = _axis_unit(comparison.decider, [s for group in ours.values() for s in group])
+    if unit is None:
+        return ()
+    values: dict[str, dict[str, list[float]]] = {}
+    for campaign, group in ours.items():
+        of = values.setdefault(campaign, {})
+        for sample in group:
+            if value := sample.value(comparison.metric):
+                of.setdefault(sample.candidate_id, []).append(value * unit.factor)
+    known = [value for of in values.values() for group in of.values() for value in group]
+    if not known or min(known) <= 0:
+        return ()
+    scale = Scale(low=min(known) / 1.5, high=max(known) * 1.5, shown=unit.shown)
+    return tuple(
+        _picture(comparison, column, values[column.campaign_id], scale)
+        for column in comparison.columns
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxisUnit:
+    """How values are shown: in which metric's unit, and times what."""
+
+    shown: Metric
+    factor: float = 1.0
+
+
+def _axis_unit(decider: Metric, samples: Sequence[Sample]) -> AxisUnit | None:
+    """Calibrated cost is shown as time at this machine's usual speed, if that is known."""
+    if decider is not COST:
+        return AxisUnit(shown=decider)
+    speeds = [sample.calibrator_us for sample in samples if sample.calibrator_us]
+    return AxisUnit(shown=CPU, factor=statistics.median(speeds)) if speeds else None
+
+
+def _picture(
+    comparison: ComparisonTable,
+    column: Column,
+    values: Mapping[str, list[float]],
+    scale: Scale,
+) -> Picture:
+    found = column.boundary
+    line = found.line if found and found.line else comparison.line
+    shown = drawn_of(line, set(values), found)
+    slot = (AREA.right - AREA.left) / len(shown)
+    middles = [round(AREA.left + slot * (at + 0.5), 1) for at in range(len(shown))]
+    chances = (found.step_chances or found.chances) if found else {}
+    sides = {found.before: "end", found.after: "start"} if found and found.found else {}
+    places = tuple(
+        _gap(each, x, chances)
+        if isinstance(each, tuple)
+        else _place(comparison, column, values, scale, each).model_copy(
+            update={
+                "x": x,
+                "label_side": "middle" if slot >= ROOM_FOR_VALUE else sides.get(each, ""),
+                **_chance(chances.get(each, 0.0)),
+            }
+        )
+        for each, x in zip(shown, middles, strict=True)
+    )
+    return Picture(
+        workload_id=column.workload_id,
+        title=f"{capital(scale.shown.title)}, {column.workload_id}",
+        description="; ".join(place.title for place in places),
+        ticks=scale.ticks(),
+        places=places,
+        slot=round(slot, 1),
+        edge=_edge(places, slot, found, comparison) if found and found.found else None,
+        believed=bool(chances),
+    )
+
+
+Drawn = str | tuple[str, ...]  # a candidate, or those of a gap
+
+
+def drawn_of(line: Sequence[str], measured: set[str], found: Boundary | None) -> tuple[Drawn, ...]:
+    """What has a place of its own, in order; between them what has none."""
+    kept = set(line) if len(line) <= WHOLE_LINE else _kept(line, measured, found)
+    drawn: list[Drawn] = []
+    left_out: list[str] = []
+    for each in line:
+        if each not in kept:
+            left_out.append(each)
+            continue
+        if left_out:
+            drawn.append(tuple(left_out))
+        left_out = []
+        drawn.append(each)
+    return tuple([*drawn, tuple(left_out)] if left_out else drawn)
+
+
+def _kept(line: Sequence[str], measured: set[str], found: Boundary | None) -> set[str]:
+    """The most telling ones: ends, the boundary and its neighbours, likely ones, measured ones."""
+    index = {name: at for at, name in enumerate(line)}
+    chances = found.step_chances or found.chances if found else {}
+    sides = [name for name in (found.before, found.after) if name in index] if found else []
+    near = [line[at] for side in sides for at in (index[side] - 1, index[side] + 1)
+            if 0 <= at < len(line)]  # fmt: skip
+    likely = sorted((n for n in chances if chances[n] >= LIKELY), key=lambda n: -chances[n])
+    centre = index[sides[-1]] if sides else len(line) // 2
+    others = sorted(measured & set(index), key=lambda name: abs(index[name] - centre))
+    order = dict.fromkeys([line[0], line[-1], *sides, *near, *likely, *others])
+    return set(list(order)[:MOST_SHOWN])
+
+
+def _gap(names: tuple[str, ...], x: float, chances: Mapping[str, float]) -> Place:
+    chance = math.fsum(chances.get(name, 0.0) for name in names)
+    title = f"{len(names)} more were not needed"
+    told = f"{title}, chance {percent(chance)}" if chance >= LIKELY else title
+    name = f"+{len(names)}"
+    place = Place(x=x, name=name, left_out=len(names), title=told)
+    return place.model_copy(update=_chance(chance))
+
+
+def _chance(chance: float) -> dict[str, float]:
+    height = (AREA.chance_bottom - AREA.chance_top) * min(1.0, chance)
+    return {"chance": chance, "bar_y": round(AREA.chance_bottom - height, 1)}
+
+
+def percent(chance: float) -> str:
+    """A chance, without digits that it does not have."""
+    if 0 < chance < 0.005:
+        return "under 1 %"
+    return "over 99 %" if 0.995 < chance < 1 else f"{100 * chance:.0f} %"
+
+
+def _place(
+    comparison: ComparisonTable,
+    column: Column,
+    values: Mapping[str, list[float]],
+    scale: Scale,
+    candidate: str,
+) -> Place:
+    dots, observed = values.get(candidate, []), column.observed_of(candidate)
+    reference = values.get(column.reference or "")
+    shown, ratio = scale.shown, observed.ratios.get(comparison.metric)
+    label = figure(shown, statistics.geometric_mean(dots)) if dots else "not measured"
+    facts: dict[str, object] = {}
+    if dots and ratio is not None and reference:
+        base = statistics.geometric_mean(reference)
+        value = shown.at_slowness(base, ratio.value)
+        ends = [shown.at_slowness(base, end) for end in ratio.interval or ()] or [value]
+        label = figure(shown, value)
+        facts = {"y": scale.y(value), "low": scale.y(min(ends)), "high": scale.y(max(ends))}
+    word = column.verdict_word(observed)
+    return Place(
+        x=0.0,
+        name=candidate[:8] if _is_hash(candidate) else candidate,
+        candidate=candidate,
+        outcome=observed.outcome,
+        dots=tuple(scale.y(value) for value in dots),
+        label=label if dots else "",
+        title=f"{candidate}: {', '.join(dict.fromkeys((word, label)))}",
+    ).model_copy(update=facts)
+
+
+def _is_hash(name: str) -> bool:
+    return len(name) >= 12 and not name.strip("0123456789abcdef")
+
+
+def _edge(
+    places: Sequence[Place], slot: float, found: Boundary, comparison: ComparisonTable
+) -> Edge | None:
+    at = {place.candidate: place.x for place in places}
+    if found.before not in at or found.after not in at:
+        return None
+    x, end_x = at[found.before] + slot / 2, at[found.after] - slot / 2
+    where = "from here on" if end_x - x < 1 else "from somewhere here on"
+    said = f"{comparison.decider.words.said(found.direction)} {where}"
+    right = (x + end_x) / 2 <= (AREA.left + AREA.right) / 2
+    return Edge(x=round(x, 1), end_x=round(max(x, end_x), 1), label=said,
+                label_side="start" if right else "end")  # fmt: skip
+
+
+def sentences(comparison: ComparisonTable) -> Iterator[str]:
+    """The answer of each workload, with its figure."""
+    for column in comparison.columns:
+        yield f"{_answer(comparison, column)}."
+
+
+def _answer(comparison: ComparisonTable, column: Column) -> str:
+    found, load = column.boundary, column.workload_id
+    if found is None:
+        return f"With {load} the search has not ended"
+    if found.direction == "none" and found.smallest_visible_pct is not None:
+        ends = f"{comparison.line[0]} and {comparison.line[-1]}"
+        seen = f"a drop of {significant(found.smallest_visible_pct)} % would have been seen"
+        return f"With {load} there is no difference between {ends}; {seen}"
+    if not found.found or found.effect is None:
+        return f"With {load}: {found.summary}"
+    words = comparison.decider.words
+    said = words.said(found.direction, f"{significant(found.effect)} times")
+    unsure = "one of " if len(found.suspects) > 1 else ""
+    named = f"{', '.join(found.suspects[:4])}{' …' if len(found.suspects) > 4 else ''}"
+    who = f"{unsure}{named}" if unsure else found.after
+    verb = "" if words.verb else "is "
+    by = "" if words.verb or comparison.decider is COST else f" by {comparison.decider.label}"
+    interval = ""
+    if found.effect_interval:
+        low, high = map(significant, found.effect_interval)
+        interval = f" ({100 * found.effect_level:.3g} % interval {low} to {high})"
+    return f"With {load}, {who} {verb}{said}{by} than {found.before}{interval}"

@@ -1,0 +1,72 @@
+"""The pictures of a report as files: SVG that needs nothing else, and PNG by a browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from dsharness.errors import ToolMissingError, UsageError
+from dsharness.process.command import run
+from dsharness.process.deadline import Deadline
+from dsresults.report.answer_picture import AREA, Picture, pictures
+from dsresults.report.html_page import figure_text
+from dsresults.report.report_data import ReportData
+from dsresults.report.report_source import write_files
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
+    "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND",
+)  # fmt: skip
+TWICE = 2  # as large as drawn, for sharp letters
+LIMIT_S = 60.0
+
+
+def figures_of(data: ReportData) -> Mapping[str, Picture]:
+    """The pictures by the names of their files."""
+    drawn = [each for one in data.sections for each in pictures(one.comparison, data.samples)]
+    return {
+        f"answer-{number}-{re.sub(r'[^A-Za-z0-9._-]', '_', each.workload_id)[:60]}": each
+        for number, each in enumerate(drawn, start=1)
+    }
+
+
+def write_figures(folder: Path, data: ReportData) -> tuple[Path, ...]:
+    """Write each picture as SVG and as PNG; their paths."""
+    found = figures_of(data)
+    if not found:
+        raise UsageError(
+            "this report has no picture: nothing was measured that can be drawn",
+            hint="`dsbisect report` without --figures writes what is known",
+        )
+    write_files(folder, {f"{name}.svg": figure_text(each) for name, each in found.items()})
+    browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    if browser is None:
+        raise ToolMissingError(
+            f"no PNG was written: there is no {' or '.join(BROWSERS[:2])} here; the SVG files are "
+            f"in {folder}",
+            hint="apt-get install chromium, and the same command again",
+        )
+    for name, each in found.items():
+        _photograph(browser, folder / f"{name}.svg", each)
+    return tuple(folder / f"{name}.{kind}" for name in found for kind in ("svg", "png"))
+
+
+def _photograph(browser: str, drawing: Path, picture: Picture) -> None:
+    """The PNG next to an SVG."""
+    taken = drawing.with_suffix(".png")
+    size = f"{round((AREA.width + 20) * TWICE)},{round((picture.height + 12) * TWICE)}"
+    with tempfile.TemporaryDirectory(prefix="dsbisect-figures-") as profile:
+        done = run(
+            [browser, *OPTIONS, f"--user-data-dir={profile}", f"--window-size={size}",
+             f"--screenshot={taken.absolute()}", drawing.absolute().as_uri()],
+            deadline=Deadline.after(LIMIT_S),
+        )  # fmt: skip
+    if not done.ok or not taken.is_file():
+        raise ToolMissingError(
+            f"{browser} took no picture of {drawing}: {done.stderr.strip()[-200:]}",
+            hint="the SVG file is whole; any browser shows it",
+        )

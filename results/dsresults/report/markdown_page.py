@@ -1,0 +1,114 @@
+"""The report as Markdown, for a place that shows no page: the answer, the table, why, again.
+
+What a commit or a matrix says is shown as code: no character of it means anything to Markdown, and
+nobody is mentioned by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from dsharness.plain_text import plain
+from dsresults.commits_result import Comparison, Culprit
+from dsresults.number_text import NARROW
+from dsresults.report.answer_picture import percent, sentences
+from dsresults.report.report_data import ReportData, Section, cells, headings, repeat_command
+
+TICKS = re.compile("`+")
+MARKS = re.compile(r"([\\`*_\[\]<>|#~@])")
+MOST_CHANCES = 8
+
+
+def code(text: str) -> str:
+    """A text on one line as a span of code, whatever it holds."""
+    line = " ".join(plain(text).split())
+    fence = "`" * (max(map(len, TICKS.findall(line)), default=0) + 1)
+    inside = f" {line} " if line.startswith("`") or line.endswith("`") else line
+    return f"{fence}{inside}{fence}" if line else ""
+
+
+def words(text: str) -> str:
+    """A text on one line that means itself; a name after @ mentions no account."""
+    line = " ".join(plain(text).replace(NARROW, " ").split())
+    return MARKS.sub(r"\\\1", line).replace("\\@", "@\u2060").replace("\\#", "#\u2060")
+
+
+def block(lines: Iterable[str]) -> Iterator[str]:
+    """Lines as they are, in a fence that nothing inside ends."""
+    known = [plain(line) for line in lines]
+    longest = max((len(run) for line in known for run in TICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield from (fence, *known, fence)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table; cells are Markdown already."""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def render_markdown(data: ReportData) -> str:
+    """The whole report, but for single samples."""
+    return "\n".join(_lines(data)) + "\n"
+
+
+def _lines(data: ReportData) -> Iterator[str]:
+    yield f"# {words(data.title)}"
+    for section in data.sections:
+        for sentence in sentences(section.comparison):
+            yield from ("", f"**{words(sentence)}**")
+    for culprit in data.commits.culprits if data.commits else ():
+        yield from _culprit(culprit)
+    for section in data.sections:
+        yield from _section(section)
+    for setup in data.setups:
+        facts = ", ".join(f"{words(name)} {code(value)}" for name, value in setup.facts.items())
+        yield from ("", "## Measured on", "", facts)
+
+
+def _culprit(culprit: Culprit) -> Iterator[str]:
+    yield from ("", f"## The commit that {culprit.made_it}")
+    for suspect in culprit.suspects:
+        named = f"[{code(suspect.hash[:12])}]({suspect.link})" if suspect.link else ""
+        yield from ("", f"{named or code(suspect.hash[:12])} {code(suspect.subject)}", "")
+        yield f"- files: {', '.join(map(code, suspect.counting[:20])) or 'none that are read'}"
+        yield from (f"- in {words(release.text)}" for release in suspect.releases)
+    compared = (*culprit.proof, *culprit.backports)
+    if compared:
+        yield ""
+        yield from table(("compared", "outcome", "interval", "supports"), map(_proof, compared))
+
+
+def _proof(each: Comparison) -> tuple[str, ...]:
+    interval = f"{each.interval[0]:.2f} to {each.interval[1]:.2f}" if each.interval else "-"
+    supports = {True: "yes", False: "no", None: "no evidence"}[each.confirms]
+    return words(each.title), words(each.outcome_text), interval, supports
+
+
+def _section(section: Section) -> Iterator[str]:
+    comparison = section.comparison
+    for column in comparison.columns:
+        yield from ("", f"## {words(column.title or column.workload_id)}", "")
+        found = column.boundary
+        yield words(found.summary) if found else "The search has not ended."
+        chances = found.step_chances if found else {}
+        if chances:
+            likely = sorted(chances, key=lambda name: -chances[name])[:MOST_CHANCES]
+            told = ", ".join(f"{code(name)} {percent(chances[name])}" for name in likely)
+            yield from ("", f"Chance that the change is there: {told}")
+        yield ""
+        rows = (map(words, cells(comparison, one, column)) for one in column.observed)
+        yield from table(tuple(map(words, headings(comparison))), map(tuple, rows))
+        for one in column.observed:
+            if one.unmeasured:
+                yield from ("", f"Not measured: {code(one.candidate)}: {code(one.unmeasured)}")
+    if section.findings:
+        yield from ("", "## Why", "")
+        for finding in section.findings:
+            said = f"**{words(finding.topic)}.** {words(finding.text)}"
+            yield " ".join((f"- *{finding.confidence.value}*: {said}", *finding.links))
+            yield from (f"  - {words(line)}" for line in finding.evidence)
+    yield from ("", "## Again", "")
+    yield from block([repeat_command(comparison)])

@@ -1,0 +1,242 @@
+"""The text of an issue for the makers of a server, in the sections of 389-ds' own template.
+
+One screen is shown, the rest is folded. What a commit says stands as code, so that it mentions
+nobody and formats nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterator, Sequence
+
+from dsharness.errors import UsageError
+from dsharness.measure.metrics import (
+    COST,
+    CPU,
+    INSTRUCTIONS,
+    LATENCY,
+    LATENCY_P99,
+    MEMORY,
+    RATE,
+    find_metric,
+)
+from dsharness.model import Boundary, Sample, Value
+from dsresults.commits_result import Culprit
+from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
+from dsresults.explainers import shown_columns
+from dsresults.number_text import figure, significant
+from dsresults.profile_pair import function_changes
+from dsresults.report.answer_picture import percent
+from dsresults.report.markdown_page import block, code, table, words
+from dsresults.report.report_data import ReportData, repeat_command
+
+SHORT = 7  # digits of a hash, as upstream writes them
+VERSION = re.compile(r"(?:[0-9]+:)?[0-9]+(?:\.[0-9]+)+")
+MOST_FUNCTIONS = 5
+SHOWN = (CPU, RATE, LATENCY, LATENCY_P99, INSTRUCTIONS, MEMORY)
+OPERATIONS = {"search": "search (uid=…)"}
+
+
+class UpstreamIssue(Value):
+    """What is pasted."""
+
+    title: str
+    body: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.title}\n\n{self.body}"
+
+
+def upstream_issue(data: ReportData) -> UpstreamIssue:
+    """Return the issue of the first change to the worse; UsageError where there is none."""
+    comparison, column, found = worse(data)
+    return _issue(data, comparison, column, found, found.effect or 1.0)
+
+
+def worse(data: ReportData) -> tuple[ComparisonTable, Column, Boundary]:
+    """Return where the first change to the worse was found."""
+    for section in data.sections:
+        for column in section.comparison.columns:
+            found = column.boundary
+            if found and found.found and found.direction == "slower" and found.effect:
+                return section.comparison, column, found
+    raise UsageError(
+        "there is nothing to tell upstream: no change to the worse was found",
+        hint="`dsbisect report` says what was found; --issue needs a boundary",
+    )
+
+
+def _issue(
+    data: ReportData, comparison: ComparisonTable, column: Column, found: Boundary, effect: float
+) -> UpstreamIssue:
+    culprits = data.commits.culprits if data.commits else ()
+    culprit = next((each for each in culprits if each.boundary.after == found.after), None)
+    after = comparison.candidate(found.after or "")
+    since = _since(after, culprit)
+    operation = column.workload.operation if column.workload else column.workload_id
+    what = OPERATIONS.get(str(operation), str(operation))
+    title = f"{what} {_costs(comparison, effect)} since {since}"
+    samples = [s for s in data.samples if s.campaign_id == column.campaign_id and s.valid]
+    parts = (
+        ("Issue Description", _described(data, comparison, column, found, culprit, samples)),
+        ("Package Version and Platform", _platform(data, comparison, found, culprit)),
+        ("Steps to Reproduce", _steps(comparison, column)),
+        ("Expected results", _expected(comparison, found, samples, since)),
+        ("Additional context", _context(comparison, column, found, culprit, samples)),
+    )
+    lines = [line for name, part in parts for line in (f"**{name}**", "", *part, "")]
+    return UpstreamIssue(title=title, body="\n".join(lines).rstrip() + "\n")
+
+
+def _since(after: Candidate, culprit: Culprit | None) -> str:
+    if culprit and len(culprit.suspects) == 1:
+        return culprit.suspects[0].hash[:SHORT]
+    version = VERSION.match(after.product_version)
+    return version[0] if version else re.sub(r"[^A-Za-z0-9.-]", " ", after.id)[:60]
+
+
+def _costs(comparison: ComparisonTable, effect: float) -> str:
+    """``costs 1.4 times more CPU``: no sign, no percent."""
+    size = f"{effect:.1f} times" if effect < 10 else f"{effect:.0f} times"
+    if comparison.decider in {COST, CPU}:
+        return f"costs {size} more CPU"
+    said = comparison.decider.words
+    return f"{'' if said.verb else 'is '}{said.said('slower', size)}"
+
+
+def _described(
+    data: ReportData,
+    comparison: ComparisonTable,
+    column: Column,
+    found: Boundary,
+    culprit: Culprit | None,
+    samples: Sequence[Sample],
+) -> Iterator[str]:
+    before, after = (comparison.candidate(name or "") for name in (found.before, found.after))
+    interval = ""
+    if found.effect_interval:
+        low, high = map(significant, found.effect_interval)
+        interval = f" ({100 * found.effect_level:.3g} % interval {low} to {high})"
+    yield words(
+        f"{_named(after)} {_costs(comparison, found.effect or 1.0)} than {_named(before)}"
+        f"{interval}: {column.title or column.workload_id}."
+    )
+    for suspect in culprit.suspects if culprit else ():
+        named = f"[{code(suspect.hash[:12])}]({suspect.link})" if suspect.link else ""
+        yield from ("", f"Commit: {named or code(suspect.hash[:12])} {code(suspect.subject)}")
+    if culprit:
+        yield from ("", "If this is the wrong commit, please say so.")
+    yield ""
+    names = (found.before or "", found.after or "")
+    yield from table(
+        ("median (lowest to highest)", *(code(name) for name in names)), _rows(samples, names)
+    )
+    gained = [
+        f"{code(change.function)} {significant(change.before_us)} to "
+        f"{significant(change.after_us)} µs"
+        for profile in data.profiles
+        if profile.campaign_id == column.campaign_id
+        for change in function_changes(profile)
+        if change.change_us > 0
+    ]
+    if gained:
+        yield ""
+        yield f"CPU per operation of the functions that gained most: {'; '.join(gained[:MOST_FUNCTIONS])}"  # noqa: E501
+
+
+def _named(candidate: Candidate) -> str:
+    version = candidate.product_version
+    return f"{candidate.product_title} {version} ({candidate.id})" if version else candidate.id
+
+
+def _rows(samples: Sequence[Sample], names: tuple[str, str]) -> Iterator[tuple[str, ...]]:
+    """A row for each metric that both sides have."""
+    for metric in SHOWN:
+        cells = [_spread(samples, name, metric.name) for name in names]
+        if all(cells):
+            yield metric.title, *cells
+
+
+def _spread(samples: Sequence[Sample], name: str, metric: str) -> str:
+    known = [
+        value
+        for sample in samples
+        if sample.candidate_id == name and (value := sample.value(metric)) is not None
+    ]
+    if not known:
+        return ""
+    shown = find_metric(metric)
+    middle, low, high = statistics.median(known), min(known), max(known)
+    return words(f"{figure(shown, middle)} ({figure(shown, low)} to {figure(shown, high)})")
+
+
+def _platform(
+    data: ReportData, comparison: ComparisonTable, found: Boundary, culprit: Culprit | None
+) -> Iterator[str]:
+    for name in (found.before, found.after):
+        each = comparison.candidate(name or "")
+        versions = ", ".join(f"{noun} {version}" for noun, version in each.versions.items())
+        yield f"- {code(each.id)}: {words(', '.join(filter(None, (each.system, versions))))}"
+    for setup in data.setups[:1]:
+        told = (setup.facts.get(name) for name in ("cpu_model", "cpu_count", "kernel"))
+        model, count, kernel = (each or "?" for each in told)
+        yield f"- Machine: {words(model)}, {words(count)} CPUs, Linux {words(kernel)}"
+    for suspect in culprit.suspects if culprit else ():
+        if suspect.releases:
+            carried = "; ".join(release.text for release in suspect.releases)
+            yield f"- Branches and releases that carry it: {words(carried)}"
+
+
+def _steps(comparison: ComparisonTable, column: Column) -> Iterator[str]:
+    options = ", ".join(map(code, comparison.options)) or "none beyond the package's own"
+    load = ", ".join(f"{name} {value}" for name, value in column.parameters.items())
+    yield f"1. Settings: {options}"
+    yield f"2. Data and load: {words(load)}"
+    yield "3. From an empty machine, with dsbisect (`--reproducer DIR` of its report writes the same for ldclt and ldapsearch alone):"  # noqa: E501
+    yield ""
+    yield from block([repeat_command(comparison)])
+
+
+def _expected(
+    comparison: ComparisonTable, found: Boundary, samples: Sequence[Sample], since: str
+) -> Iterator[str]:
+    metric = CPU if comparison.decider is COST else comparison.decider
+    before = _spread(samples, found.before or "", metric.name)
+    yield f"As before {words(since)}: {before or 'the cost of ' + code(found.before or '')}."
+
+
+def _context(
+    comparison: ComparisonTable,
+    column: Column,
+    found: Boundary,
+    culprit: Culprit | None,
+    samples: Sequence[Sample],
+) -> Iterator[str]:
+    yield "<details><summary>How it was found, what was ruled out, every sample</summary>"
+    yield from ("", words(found.summary), "")
+    for each in (*culprit.proof, *culprit.backports) if culprit else ():
+        note = f" ({words(each.note)})" if each.note else ""
+        yield f"- {words(each.title)}: {words(each.outcome_text)}{note}"
+    chances = sorted(found.step_chances.items(), key=lambda pair: -pair[1])[:8]
+    if chances:
+        told = ", ".join(f"{code(name)} {percent(chance)}" for name, chance in chances)
+        yield f"- Chance that the change is there: {told}"
+    for fact in shown_columns(comparison):
+        sides = (column.of(name or "") for name in (found.before, found.after))
+        first, second = (str(fact.read(side.facts) or "-") if side else "-" for side in sides)
+        said = f"did not change: {first}" if first == second else f"from {first} to {second}"
+        yield f"- {words(fact.heading)}: {words(said)}"
+    yield ""
+    rows = (
+        (code(s.candidate_id), str(s.turn), *(_of(s, metric) for metric in (CPU.name, RATE.name)))
+        for s in samples
+    )
+    yield from table(("candidate", "turn", "CPU", "rate"), rows)
+    yield from ("", "</details>")
+
+
+def _of(sample: Sample, metric: str) -> str:
+    value = sample.value(metric)
+    return "-" if value is None else words(figure(find_metric(metric), value))

@@ -1,0 +1,74 @@
+"""A page that shows a search while it runs: each state from what is stored, and its end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from shipped import MATRIX
+
+from dsbisect.live_report import live_search, watch
+from dsharness.errors import UsageError
+from dsresults.report import render_html, report_data
+from dsresults.store import Store
+from dssearch.search_record import replay, search_of
+
+REAL = Path(__file__).parents[2] / "real/debian.jsonl"
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "s.db") as opened, REAL.open(encoding="utf-8") as lines:
+        opened.import_jsonl(lines)
+        yield opened
+
+
+def test_each_state_of_a_real_search_is_told(store):
+    campaign = store.campaigns()[0].model_copy(update={"boundary": None, "finished_at": None})
+    samples, turns = store.samples(campaign_id=campaign.id), store.turns(campaign.id)
+    by_number = sorted({sample.turn for sample in samples})
+    for count in range(len(by_number)):
+        taken = [s for s in samples if s.turn in by_number[:count]]
+        ended = [t for t in turns if t.number in by_number[:count]]
+        told = live_search(campaign, taken, ended, NOW)
+        assert told.next_step
+        assert told.samples == len(taken)
+        if told.shares:
+            assert sum(share.chance for share in told.shares) + told.none > 0.9
+        data = report_data(MATRIX, [campaign], taken, {}).model_copy(update={"live": told})
+        page = render_html(data)
+        assert '<meta http-equiv="refresh" content="5">' in page
+        assert "This search still runs" in page
+    assert told.left_s is not None
+    assert "the machine's own speed varies by" in told.machine
+
+
+def test_it_ends_with_the_answer(store, tmp_path):
+    campaign = store.campaigns()[0]
+    said: list[str] = []
+    page = watch(
+        str(tmp_path / "s.db"), MATRIX, campaign.id[:10], lambda _: tmp_path / "out", said.append
+    )
+    text = page.read_text("utf-8")
+    assert str(page) in said[0]
+    assert "refresh" not in text
+    assert "Slow from debian-13 on" in text
+
+
+def test_nothing_that_runs_is_one_clear_error(store, tmp_path):
+    with pytest.raises(UsageError, match="no search without an answer in"):
+        watch(str(tmp_path / "s.db"), MATRIX, None, lambda _: tmp_path, lambda _: None)
+
+
+def test_an_answer_from_before_chances_were_kept_is_still_the_same(store):
+    campaign = store.campaigns()[0]
+    samples, search = store.samples(campaign_id=campaign.id), search_of(campaign)
+    found = replay(campaign, samples, search).boundary
+    assert found is not None
+    assert found.step_chances
+    before = found.model_copy(update={"step_chances": {}})
+    assert replay(campaign.model_copy(update={"boundary": before}), samples, search).same
+    other = found.model_copy(update={"step_chances": {"debian-11": 1.0}})
+    assert not replay(campaign.model_copy(update={"boundary": other}), samples, search).same

@@ -1,0 +1,147 @@
+"""The same report as Markdown, JSON with its schema, picture files, and an issue for upstream."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from goldens import assert_golden
+from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
+
+from dsharness.errors import ToolMissingError, UsageError
+from dsharness.process.command import run
+from dsharness.process.deadline import Deadline
+from dsresults.explainers.ldap_reproducer import reproducer_files
+from dsresults.report import figure_files, render_markdown
+from dsresults.report.figure_files import BROWSERS, write_figures
+from dsresults.report.markdown_page import block, code, words
+from dsresults.report.report_data import report_schema
+from dsresults.report.upstream_issue import upstream_issue
+
+ROOT = Path(__file__).parents[3]
+CASES = {
+    "debian": lambda: reported(DEBIAN),
+    "no-difference": without_difference,
+    "gaps": with_gaps,
+    "latency": lambda: decided_by("latency"),
+}
+HOSTILE = "@389ds/all #1 ```\n# big\n</details><b>x</b> | [a](http://x) `` \x1b[31m"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_markdown_looks_as_it_was_looked_at(case):
+    assert_golden(f"report/{case}.md", render_markdown(CASES[case]()))
+
+
+def test_the_published_schema_is_the_one_of_this_version():
+    """`make schema` writes it again."""
+    assert (ROOT / "docs/report.schema.json").read_text("utf-8") == report_schema()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_json_is_as_its_schema_says(case):
+    schema = json.loads(report_schema())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    judge = jsonschema.Draft202012Validator(schema)
+    told = json.loads(CASES[case]().model_dump_json())
+    assert list(judge.iter_errors(told)) == []
+    told["sections"][0]["comparison"]["line"] = 5
+    assert [fault.json_path for fault in judge.iter_errors(told)]
+
+
+def test_a_picture_is_a_file_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(figure_files, "BROWSERS", ("no-such-browser", "nor-this-one"))
+    with pytest.raises(ToolMissingError, match=r"no PNG was written: there is no no-such-browser"):
+        write_figures(tmp_path, reported(DEBIAN))
+    drawn = sorted(path.name for path in tmp_path.iterdir())
+    assert drawn == ["answer-1-bind-random.svg", "answer-2-bind-one.svg"]
+    for name in drawn:
+        text = (tmp_path / name).read_text("utf-8")
+        root = ET.fromstring(text)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert not re.search(r"@import|url\(|href|<script", text)
+        assert "debian-13" in text
+
+
+@pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason="no chromium here")
+def test_a_browser_makes_a_png_of_each(tmp_path):
+    paths = write_figures(tmp_path, reported(DEBIAN))
+    taken = [path for path in paths if path.suffix == ".png"]
+    assert len(taken) == 2
+    for path in taken:
+        width, height = struct.unpack(">II", path.read_bytes()[16:24])
+        assert width == 1080
+        assert 700 < height < 1000
+
+
+def test_a_report_without_values_has_no_picture(tmp_path):
+    data = reported(DEBIAN).model_copy(update={"samples": ()})
+    with pytest.raises(UsageError, match="no picture"):
+        write_figures(tmp_path, data)
+
+
+@pytest.mark.parametrize("case", ["debian", "gaps"])
+def test_an_issue_looks_as_it_was_looked_at(case):
+    assert_golden(f"report/{case}-issue.md", upstream_issue(CASES[case]()).text)
+
+
+def test_an_issue_has_the_sections_of_the_template_and_is_short():
+    written = upstream_issue(reported(DEBIAN))
+    assert re.findall(r"^\*\*(.*)\*\*$", written.body, re.MULTILINE) == [
+        "Issue Description", "Package Version and Platform", "Steps to Reproduce",
+        "Expected results", "Additional context",
+    ]  # fmt: skip
+    assert len(written.body.partition("<details>")[0].splitlines()) <= 45
+    assert re.fullmatch(r"bind costs [\d.]+ times more CPU since 3\.1\.2", written.title)
+    assert not re.search(r"%|[-\u2212]\d|regression", written.title)
+
+
+def test_nothing_to_tell_upstream_is_said():
+    with pytest.raises(UsageError, match="no change to the worse was found"):
+        upstream_issue(without_difference())
+
+
+def test_what_others_wrote_mentions_nobody_and_formats_nothing():
+    rows = {**DEBIAN, "debian-13": replace(DEBIAN["debian-13"], packages={"389-ds-base": HOSTILE})}
+    for text in (upstream_issue(reported(rows)).text, render_markdown(reported(rows))):
+        assert "@389ds" not in text
+        assert "\x1b" not in text
+        assert "</details><b>" not in text.replace("\\", "") or "\\</details\\>" in text
+    assert code(HOSTILE).startswith("````") and code(HOSTILE).endswith("````")  # noqa: PT018
+    assert "\n" not in code(HOSTILE)
+    assert "@389ds" not in words("@389ds") and "#1" not in words("#1")  # noqa: PT018
+    first, *_, last = block(["a ```` b"])
+    assert first == last == "`````"
+
+
+@pytest.mark.parametrize("load", ["bind-random", "bind-one"])
+def test_the_reproducer_needs_only_a_shell_and_ldap_tools(tmp_path, load):
+    comparison = reported(DEBIAN).sections[0].comparison
+    column = next(each for each in comparison.columns if each.workload_id == load)
+    files = reproducer_files(comparison, column)
+    assert sorted(files) == ["load.txt", "reproduce.sh", "settings.ldif", "users.ldif", "users.tsv"]
+    entries = files["users.ldif"].split("\n\n")
+    assert len(entries) == 1 + column.workload.users
+    assert files["users.ldif"].count("userPassword: ") == column.workload.distinct_users
+    assert len(files["users.tsv"].splitlines()) == column.workload.distinct_users
+    script = tmp_path / "reproduce.sh"
+    script.write_text(files["reproduce.sh"], encoding="utf-8")
+    done = run(["sh", "-n", str(script)], deadline=Deadline.after(10))
+    assert done.ok, done.stderr
+    assert "@" not in files["reproduce.sh"].replace('"$@"', "")
+    assert ("randombinddnfromfile=users.tsv" in files["reproduce.sh"]) == (load == "bind-random")
+
+
+def test_a_load_that_ldclt_cannot_make_has_no_reproducer():
+    comparison = reported(DEBIAN).sections[0].comparison
+    column = comparison.columns[0]
+    other = column.model_copy(update={"workload": None})
+    with pytest.raises(UsageError, match="not one of ldclt"):
+        reproducer_files(comparison, other)
