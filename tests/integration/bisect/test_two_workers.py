@@ -39,7 +39,7 @@ def test_a_search_survives_the_kill_of_a_worker(tmp_path: Path, url: str) -> Non
         asked = start(tmp_path, *ROWS, "--on", url)
         run = asked.until("run ").split()[1]
         asked.until("on a")  # it has a turn
-        workers[0].process.kill()
+        workers[0].end(signal.SIGKILL)
         asked.end(signal.SIGINT)  # detached
         with Store.open(url) as store:
             (campaign,) = store.campaigns()
