@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from dsharness.errors import DiskFullError, DsbisectError, StoreError
 from dsresults.store.location import Location
 
-ELSEWHERE = "name another one with --store or $DSBISECT_STORE"
+ELSEWHERE = "name another one with --store, $DSBISECT_STORE or --on"
 
 # The start of SQLite's error name, then PostgreSQL's SQLSTATE -> its meaning here.
 SQLITE_MEANINGS = {
