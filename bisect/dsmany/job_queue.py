@@ -85,7 +85,14 @@ class JobQueue:
         """Do this machine's jobs one at a time, and plan meanwhile, until interrupted."""
         for name in ("procrastinate", "psycopg.pool"):  # what went wrong, the handler tells
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        asyncio.run(self._serve(handler, machine))
+        from procrastinate.exceptions import ConnectorException  # noqa: PLC0415
+
+        try:
+            asyncio.run(self._serve(handler, machine))
+        except ConnectorException as error:
+            raise StoreError(
+                f"the queue in {self.location} cannot be reached", hint="check the database"
+            ) from error
 
     async def _serve(self, handler: JobHandler, machine: str) -> None:
         from procrastinate import PsycopgConnector  # noqa: PLC0415
