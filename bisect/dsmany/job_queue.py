@@ -86,10 +86,11 @@ class JobQueue:
         for name in ("procrastinate", "psycopg.pool"):  # what went wrong, the handler tells
             logging.getLogger(name).setLevel(logging.CRITICAL)
         from procrastinate.exceptions import ConnectorException  # noqa: PLC0415
+        from psycopg import OperationalError  # noqa: PLC0415
 
         try:
             asyncio.run(self._serve(handler, machine))
-        except ConnectorException as error:
+        except (ConnectorException, OperationalError) as error:
             raise StoreError(
                 f"the queue in {self.location} cannot be reached", hint="check the database"
             ) from error
