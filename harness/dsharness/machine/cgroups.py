@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -82,8 +83,8 @@ def _stats(proc: Path) -> dict[int, tuple[int, ...]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CpuMeter:
-    """Reads how much CPU time a container has used so far, and says by which means."""
+class UsageMeter:
+    """Reads what a container uses, and says by which means it reads the CPU time."""
 
     source: str  # "cgroup-v2", "cgroup-v1" or "proc"
     path: Path
@@ -98,8 +99,25 @@ class CpuMeter:
             return int(self._text("cpuacct.usage")) / 1000
         return process_tree(self.pid).cpu_us
 
+    def resident_kib(self) -> int:
+        """Memory that its processes have now; OSError after the container has ended."""
+        return sum(map(_resident_pages, self._pids())) * (os.sysconf("SC_PAGE_SIZE") // 1024)
+
+    def _pids(self) -> Iterable[str]:
+        if self.source == "proc":
+            return map(str, process_tree(self.pid).pids)
+        files = self.path.rglob("cgroup.procs")  # systemd has cgroups of its own below
+        return [pid for file in files for pid in file.read_text(encoding="utf-8").split()]
+
     def _text(self, name: str) -> str:
         return (self.path / name).read_text(encoding="utf-8")
+
+
+def _resident_pages(pid: str) -> int:
+    """None of a process that has ended."""
+    with contextlib.suppress(OSError):
+        return int((PROC / pid / "statm").read_text(encoding="utf-8").split()[1])
+    return 0
 
 
 def frozen_file(pid: int, container_id: str, proc: Path = PROC) -> Path | None:
@@ -119,7 +137,7 @@ def is_frozen(file: Path | None) -> bool:
     return state not in ("", "THAWED", "0")
 
 
-def meter_for(pid: int, container_id: str, proc: Path = PROC) -> CpuMeter:
+def meter_for(pid: int, container_id: str, proc: Path = PROC) -> UsageMeter:
     """The best meter for a container; a cgroup counts only when it is the container's own."""
     for source, controller, name in (
         ("cgroup-v1", "cpuacct", "cpuacct.usage"),
@@ -127,8 +145,8 @@ def meter_for(pid: int, container_id: str, proc: Path = PROC) -> CpuMeter:
     ):
         folder = own_folder(pid, container_id, controller, proc)
         if folder is not None and (folder / name).is_file():
-            return CpuMeter(source=source, path=folder, pid=pid)
-    return CpuMeter(source="proc", path=proc / str(pid), pid=pid)
+            return UsageMeter(source=source, path=folder, pid=pid)
+    return UsageMeter(source="proc", path=proc / str(pid), pid=pid)
 
 
 def own_folder(pid: int, container_id: str, controller: str, proc: Path = PROC) -> Path | None:

@@ -177,12 +177,18 @@ class Calibrator:
     """Context manager; ``cpu_us`` is the median CPU time of one piece of work, in microseconds.
 
     Since it wakes at an even pace, it also sees when the lab itself was not allowed to run, and
-    when ``paused`` says that what is measured was not.
+    when ``paused`` says that what is measured was not; and it is who reads a server's usage.
     """
 
-    def __init__(self, cpus: tuple[int, ...], paused: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        cpus: tuple[int, ...],
+        paused: Callable[[], bool] = lambda: False,
+        awake: Callable[[], None] = lambda: None,
+    ) -> None:
         self._cpus = cpus or tuple(sorted(os.sched_getaffinity(0)))
         self._paused = paused
+        self._awake = awake
         self.gap_s = 0.0  # the longest time between two pieces of work
         self.paused_s = 0.0
         self._times_us: list[float] = []
@@ -219,4 +225,5 @@ class Calibrator:
                 begin = time.thread_time_ns()
                 hashlib.pbkdf2_hmac("sha256", b"calibrator", b"salt", ROUNDS)
                 self._times_us.append((time.thread_time_ns() - begin) / 1000)
+            self._awake()
             self._stop.wait(PAUSE_S)

@@ -81,6 +81,7 @@ def _run(at: Bench, turn: Turn) -> Run:
         evidence=evidence,
         calibrator_us=seen.calibrator_us,
         steal_pct=seen.steal_pct,
+        usage=seen.usage,
         load_cpus=len(at.cpus.load),
     )
 

@@ -5,6 +5,7 @@ Its CPU time while something is done is read here, with what the machine did mea
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import DiskFullError, DsbisectError, InstanceError, PortTakenError
-from dsharness.machine.cgroups import CpuMeter, ProcessTree, meter_for, process_tree
+from dsharness.machine.cgroups import ProcessTree, UsageMeter, meter_for, process_tree
 from dsharness.machine.host import (
     Calibrator,
     Clocks,
@@ -26,7 +27,7 @@ from dsharness.machine.host import (
 )
 from dsharness.measure.gate import Conditions
 from dsharness.measure.golden_state import Golden
-from dsharness.model import BenchFacts, Procedure
+from dsharness.model import BenchFacts, Procedure, Usage
 from dsharness.paths import logs_home
 from dsharness.products import notable_versions
 from dsharness.progress import Progress
@@ -41,6 +42,8 @@ from dsharness.systems.readiness import (
 from dsharness.systems.system import Giver, Part, TakenPart
 
 Known = TypeVar("Known")
+FIRST_STEP_S = 0.25  # between two readings of a server's usage
+MOST_READINGS = 240
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class Home:
     golden: Golden
     container: Container
     shared: Path  # the folder that lab and server share
-    meter: CpuMeter
+    meter: UsageMeter
 
     @property
     def system(self) -> System:
@@ -215,6 +218,37 @@ class Watched(Generic[T]):
     calibrator_us: float | None = None
     steal_pct: float = 0.0
     conditions: Conditions = field(default_factory=Conditions)
+    usage: Usage | None = None
+
+
+class UsageReadings:
+    """What a server used by each moment at which it was looked at.
+
+    Of a long run every second one goes when they become too many, and they come half as often.
+    """
+
+    def __init__(self, meter: UsageMeter) -> None:
+        self._meter, self._step_s, self._began = meter, FIRST_STEP_S, time.monotonic()
+        self._first_us = meter.used_us()
+        self._read: list[tuple[float, float, int]] = []
+
+    def look(self) -> None:
+        """Read it, if it is time to."""
+        now_s = time.monotonic() - self._began
+        if self._read and now_s < self._read[-1][0] + self._step_s:
+            return
+        with suppress(OSError):  # it has ended, which is noticed elsewhere
+            used_us = self._meter.used_us() - self._first_us
+            self._read.append((round(now_s, 3), round(used_us), self._meter.resident_kib()))
+        if len(self._read) > MOST_READINGS:
+            self._read, self._step_s = self._read[::2], self._step_s * 2
+
+    def usage(self) -> Usage | None:
+        """None where it could not be read."""
+        if not self._read:
+            return None
+        at_s, cpu_us, memory_kib = zip(*self._read, strict=True)
+        return Usage(at_s=at_s, cpu_us=cpu_us, memory_kib=memory_kib)
 
 
 def watched(
@@ -222,8 +256,11 @@ def watched(
 ) -> Watched[T]:
     """Do it. CPU time is read next to it on either side, so that no look of the lab is in it."""
     ticks, clocks = read_ticks(cpus.server), Clocks.read()
+    meter = instance.home.meter if instance.home else None
+    readings = _known(partial(UsageReadings, meter)) if meter else None
+    awake = readings.look if readings else lambda: None
     cpu_before_us = instance.cpu_us()
-    with Calibrator(cpus.server, paused=paused) as calibrator:
+    with Calibrator(cpus.server, paused=paused, awake=awake) as calibrator:
         given = work()
         cpu_after_us = instance.cpu_us()
     later = Clocks.read()
@@ -239,6 +276,7 @@ def watched(
             suspended_s=clocks.suspended_s_until(later),
             stepped_s=clocks.stepped_s_until(later),
         ),
+        usage=readings.usage() if readings else None,
     )
 
 

@@ -34,6 +34,7 @@ from dsharness.model import (
     Procedure,
     Sample,
     Turn,
+    Usage,
     Workload,
 )
 from dsharness.paths import logs_home
@@ -145,6 +146,7 @@ class Run:
     before: Probed = field(default_factory=dict)  # of the server's processes
     after: Probed = field(default_factory=dict)
     instructions: int | None = None  # where the CPU counts them
+    usage: Usage | None = None
 
     @property
     def active_s(self) -> float:
@@ -227,6 +229,7 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         before=probed_before,
         after=probed_after,
         instructions=instructions,
+        usage=seen.usage,
     )
 
 
@@ -262,6 +265,7 @@ def sample_of(
             rate for run in runs for rate in run.report.per_second[: int(run.active_s)]
         ),
         latencies=latencies,
+        usage=tuple(run.usage for run in runs if run.usage),
         load_bound=load_bound(read.client_us, read.active_s, runs[0].load_cpus, starved_us),
         duet=duet,
         invalid=_once(why for run in runs for why in gate(run.evidence)),

@@ -65,6 +65,7 @@ from dsharness.model.measured import (
     Procedure,
     Sample,
     Setup,
+    Usage,
     WayName,
 )
 from dsharness.model.rows import (
@@ -182,6 +183,7 @@ __all__ = [
     "Transport",
     "Turn",
     "TurnState",
+    "Usage",
     "UserOrder",
     "Value",
     "Verdict",

@@ -157,6 +157,14 @@ class BenchFacts(Value):
     cpu_meter: str = Field(default="", description="where the server's CPU time was read")
 
 
+class Usage(Value):
+    """What a server used in the course of one run: readings about four times a second."""
+
+    at_s: tuple[float, ...] = Field(description="since the run began")
+    cpu_us: tuple[float, ...] = Field(description="CPU time by then")
+    memory_kib: tuple[int, ...] = Field(description="resident memory then")
+
+
 class Sample(Value):
     """One measured run. ``invalid`` lists why it may not be used; empty means valid.
 
@@ -184,6 +192,9 @@ class Sample(Value):
     per_second: tuple[float, ...]
     latencies: dict[str, Latencies] = Field(
         default_factory=dict, description="by kind of operation, where the load reports them"
+    )
+    usage: tuple[Usage, ...] = Field(
+        default=(), description="of each run, where the lab itself runs the server"
     )
     load_bound: bool = Field(
         default=False, description="the load had no CPU left: the rate is its own"

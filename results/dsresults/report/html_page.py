@@ -28,6 +28,7 @@ from dsresults.profile_pair import FLAME_WIDTH, flame_graphs
 from dsresults.report.answer_picture import AREA, Picture, percent, pictures, sentences
 from dsresults.report.percentile_chart import PLOT, percentile_charts
 from dsresults.report.report_data import ReportData, repeat_command
+from dsresults.report.usage_chart import usage_charts
 
 SPARK_WIDTH, SPARK_HEIGHT = 90, 22
 SPARK_POINTS = 180  # two for each unit of width
@@ -144,6 +145,7 @@ def _environment() -> Environment:
         pictures=pictures,
         sentences=sentences,
         percentile_charts=percentile_charts,
+        usage_charts=usage_charts,
         percentiles_shown=IN_TABLE,
         plot=PLOT,
         read_back=read_back,

@@ -54,15 +54,23 @@ class CurveLine(Value):
     title: str
 
 
-class PercentileChart(Value):
+class LinePlot(Value):
+    """Lines with their bands between two axes."""
+
+    workload_id: str
+    what: str
+    title: str
+    description: str
+    across_title: str
+    across: tuple[AxisMark, ...]
+    up: tuple[AxisMark, ...]
+    lines: tuple[CurveLine, ...]
+
+
+class PercentileChart(LinePlot):
     """One kind of operation of one workload."""
 
     latencies: OperationLatencies
-    title: str
-    description: str
-    percents: tuple[AxisMark, ...]
-    times: tuple[AxisMark, ...]
-    lines: tuple[CurveLine, ...]
 
     @property
     def left_out(self) -> int:
@@ -109,15 +117,21 @@ def percentile_charts(
 def _drawn(comparison: ComparisonTable, latencies: OperationLatencies) -> list[LatencyCurve]:
     """Those that have a curve; of many, the ends of the line and both sides of its step."""
     curves = [each for each in latencies.curves if len(each.percentiles) > 1]
-    if len(curves) <= MOST_LINES:
-        return curves
-    answers = (
-        one.boundary for one in comparison.columns if one.campaign_id == latencies.campaign_id
-    )
-    found = next((answer for answer in answers if answer), None)
-    wanted: set[str | None] = {curves[0].candidate, curves[-1].candidate}
-    wanted |= {found.before, found.after} if found else set()
+    names = [each.candidate for each in curves]
+    wanted = drawn_candidates(comparison, latencies.campaign_id, names)
     return [each for each in curves if each.candidate in wanted]
+
+
+def drawn_candidates(
+    comparison: ComparisonTable, campaign_id: str, names: Sequence[str]
+) -> set[str]:
+    """Of many, the ends of the line and both sides of its step."""
+    if len(names) <= MOST_LINES:
+        return set(names)
+    answers = (one.boundary for one in comparison.columns if one.campaign_id == campaign_id)
+    found = next((answer for answer in answers if answer), None)
+    sides = (found.before, found.after) if found else ()
+    return {names[0], names[-1], *(each for each in sides if each)}
 
 
 def _chart(latencies: OperationLatencies, curves: Sequence[LatencyCurve]) -> PercentileChart:
@@ -127,10 +141,13 @@ def _chart(latencies: OperationLatencies, curves: Sequence[LatencyCurve]) -> Per
     across = PercentScale(nines=max((nines_of(each.percent) for each in reached), default=1.0))
     return PercentileChart(
         latencies=latencies,
+        workload_id=latencies.workload_id,
+        what=latencies.operation,
+        across_title="percent of operations that took no longer",
         title=f"Latency of {latencies.operation} by percentile, {latencies.workload_id}",
         description="; ".join(f"{curve.candidate}: {_told(curve)}" for curve in curves),
-        percents=percent_marks(across) if scale else (),
-        times=time_marks(scale) if scale else (),
+        across=percent_marks(across) if scale else (),
+        up=time_marks(scale) if scale else (),
         lines=_lines(curves, across, scale) if scale else (),
     )
 
@@ -215,6 +232,13 @@ def percent_marks(scale: PercentScale) -> tuple[AxisMark, ...]:
         for percent in (0.0, 50.0, *nines)
         if nines_of(percent) <= scale.nines + 1e-6
     )
+
+
+def even_values(high: float) -> tuple[float, ...]:
+    """Of an axis that begins at 0: three to seven of them."""
+    power = 10.0 ** math.floor(math.log10(high))
+    step = next(each * power for each in (0.2, 0.5, 1.0, 2.0) if high / (each * power) <= 6.5)
+    return tuple(round(number * step, 9) for number in range(int(high / step) + 1))
 
 
 def round_values(low: float, high: float) -> tuple[float, ...]:

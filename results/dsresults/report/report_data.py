@@ -22,6 +22,7 @@ from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.compare.latency_curves import OperationLatencies
 from dsresults.compare.self_checks import told
+from dsresults.compare.usage_courses import WorkloadUsage
 from dsresults.explainers import shown_columns
 from dsresults.number_text import NARROW, figure, significant
 from dsresults.profile_pair import ProfilePair
@@ -34,6 +35,7 @@ class Section(Value):
     comparison: ComparisonTable
     findings: tuple[Reason, ...] = ()
     latencies: tuple[OperationLatencies, ...] = ()
+    usage: tuple[WorkloadUsage, ...] = ()
 
 
 class MeasuredWith(Value):

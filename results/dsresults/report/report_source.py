@@ -15,6 +15,7 @@ from dsharness.products import notable_versions, product, product_of
 from dsharness.products.catalog import published_suites, suites_of, version_of
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, column
 from dsresults.compare.latency_curves import latency_curves
+from dsresults.compare.usage_courses import usage_courses
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.explanation import explain
 from dsresults.report.html_page import render_html
@@ -62,6 +63,7 @@ def _section(comparison: ComparisonTable, samples: Sequence[Sample]) -> Section:
         comparison=comparison,
         findings=tuple(explain(comparison)),
         latencies=latency_curves(comparison, samples),
+        usage=usage_courses(comparison, samples),
     )
 
 

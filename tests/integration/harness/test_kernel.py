@@ -141,6 +141,10 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
     assert 0 <= many.value("faults") < 1000
     assert 1 < many.value("context-switches") < 10_000, "it waits for each client at least once"
     assert 0 <= many.value("written") < 100_000
+    (usage,) = many.usage
+    assert usage.at_s[-1] == pytest.approx(many.duration_s, abs=1.5)
+    assert 0 < usage.cpu_us[-1] < 2e6 * usage.at_s[-1] * 1.1
+    assert 10 < usage.memory_kib[-1] / 1024 < 2000
     assert many.bench.notable["nss"]
     assert many.operations == pytest.approx(many.value("rate") * many.duration_s)
 

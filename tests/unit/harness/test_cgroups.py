@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dsharness.machine.cgroups import (
-    CpuMeter,
+    UsageMeter,
     cgroup_mount,
     meter_for,
     own_cgroup,
@@ -95,6 +95,11 @@ def test_a_part_of_the_tree_is_mounted_in_a_container(tmp_path: Path) -> None:
     (folder / "cpu.stat").write_text("usage_usec 7\n")
     meter = meter_for(7, ID, proc)
     assert (meter.source, meter.used_us()) == ("cgroup-v2", 7.0)
+    assert meter.resident_kib() == 0
+    (folder / "init.scope").mkdir()
+    for place in (folder, folder / "init.scope"):
+        (place / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    assert 2_000 < meter.resident_kib() < 20_000_000, "those of cgroups below count, too"
     (proc / "self" / "mountinfo").write_text(mounts.replace("/outer", "/elsewhere"))
     assert meter_for(7, ID, proc).source == "proc"
 
@@ -105,5 +110,6 @@ def test_without_a_readable_cgroup_of_its_own_proc_serves(tmp_path: Path, member
 
 
 def test_the_tests_own_process_has_used_some() -> None:
-    used = CpuMeter(source="proc", path=Path("/proc"), pid=os.getpid()).used_us()
-    assert used > 0
+    meter = UsageMeter(source="proc", path=Path("/proc"), pid=os.getpid())
+    assert meter.used_us() > 0
+    assert meter.resident_kib() > 1_000

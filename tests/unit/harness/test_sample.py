@@ -15,7 +15,7 @@ from turns import turn_of
 from dsharness.containers.container import State
 from dsharness.errors import InstanceError
 from dsharness.loads import ldclt
-from dsharness.machine.cgroups import CpuMeter
+from dsharness.machine.cgroups import UsageMeter
 from dsharness.machine.host import CpuShares
 from dsharness.measure.instance import Instance
 from dsharness.measure.sample import Bench, take_sample
@@ -154,7 +154,7 @@ class _Home:
     def __init__(self, world: World, golden: SimpleNamespace) -> None:
         self.golden = golden
         self.system = Dirsrv()
-        self.meter = CpuMeter(source="cgroup-v2", path=world.cgroup, pid=1)
+        self.meter = UsageMeter(source="cgroup-v2", path=world.cgroup, pid=1)
         self.container = SimpleNamespace(
             log=Path("server.log"), state=world.state, overfilled=lambda: None
         )
@@ -292,7 +292,7 @@ def test_a_meter_without_cgroups_sees_a_process_and_its_children() -> None:
     ) as parent:  # fmt: skip
         assert parent.stdout is not None
         parent.stdout.readline()
-        meter = CpuMeter(source="proc", path=Path("/proc"), pid=parent.pid)
+        meter = UsageMeter(source="proc", path=Path("/proc"), pid=parent.pid)
         used_us = meter.used_us()
         parent.communicate("\n")
     assert used_us > 10_000

@@ -140,8 +140,8 @@ def test_each_kind_has_a_chart_whose_lines_rise_within_their_bands() -> None:
         ("bind-one", "search"), ("bind-one", "bind"),
     ]  # fmt: skip
     for chart in charts:
-        assert len(chart.times) >= 2
-        assert [mark.label for mark in chart.percents][:3] == ["0", "50", "90"]
+        assert len(chart.up) >= 2
+        assert [mark.label for mark in chart.across][:3] == ["0", "50", "90"]
         for line in chart.lines:
             points = places(line.points)
             assert points == sorted(points, key=lambda place: (place[0], -place[1]))
@@ -189,7 +189,7 @@ def test_an_axis_has_two_marks_at_least(low: float, span: float) -> None:
 def test_the_page_names_each_chart_and_says_its_figures_in_a_table() -> None:
     page = render_html(with_times())
     pictures = [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
-    charts = [svg for svg in pictures if "latency-" in svg.get("aria-labelledby", "")]
+    charts = [svg for svg in pictures if "plot-" in svg.get("aria-labelledby", "")]
     assert len(charts) == 4
     for svg in charts:
         named = [e.get("id") for e in svg if e.tag in {"title", "desc"}]
