@@ -252,7 +252,7 @@ def _encoded(asked: LdapStep, site: Site) -> bytes:
             request = delete_operation(base)
         case RequestKind.BIND:
             request = _bind(asked, base, site)
-    return _body(_NAMES[asked.kind], request, asked.sort)
+    return _body(_NAMES[asked.kind], request, tuple(_controls(asked)))
 
 
 def _bind(asked: LdapStep, who: str, site: Site) -> Any:  # noqa: ANN401 - ldap3 is untyped
@@ -282,17 +282,34 @@ def _first(load: LdaploadWorkload, site: Site) -> bytes:
 
 
 SORT = "1.2.840.113556.1.4.473"  # the control by which a server sorts (RFC 2891)
+WINDOW = "2.16.840.1.113730.3.4.9"  # by which it gives a part of the list (a draft: "vlv-09")
 
 
-def _body(name: str, request: Any, sort: str | None = None) -> bytes:  # noqa: ANN401 - untyped
-    """Everything of a message after its id; a server that cannot sort must refuse the search."""
+def _controls(asked: LdapStep) -> Iterator[tuple[str, bytes]]:
+    if asked.sort is not None:
+        key = _ber(0x04, asked.sort.encode())
+        yield SORT, _ber(0x30, _ber(0x30, key))
+    if asked.window is not None:
+        place = _ber(0xA0, _number(asked.window.first) + _number(0))
+        yield WINDOW, _ber(0x30, _number(0) + _number(asked.window.entries - 1) + place)
+
+
+def _ber(tag: int, content: bytes) -> bytes:
+    """An element shorter than 128 bytes."""
+    return bytes([tag, len(content), *content])
+
+
+def _number(number: int) -> bytes:
+    return _ber(0x02, number.to_bytes(number.bit_length() // 8 + 1, "big"))
+
+
+def _body(name: str, request: Any, controls: Sequence[tuple[str, bytes]] = ()) -> bytes:  # noqa: ANN401 - untyped
+    """Everything of a message after its id; a server without a control must refuse the request."""
     message = LDAPMessage()
     message["messageID"] = MessageID(1)
     message["protocolOp"] = ProtocolOp().setComponentByName(name, request)
-    if sort is not None:
-        key = bytes([0x04, len(sort), *sort.encode()])
-        keys = bytes([0x30, len(key) + 2, 0x30, len(key), *key])
-        message["controls"] = build_controls_list([(SORT, True, keys)])
+    if controls:
+        message["controls"] = build_controls_list([(oid, True, value) for oid, value in controls])
     encoded = bytes(encode(message))
     header = 2 + (encoded[1] & 0x7F if encoded[1] & 0x80 else 0)
     return encoded[header + 3 :]

@@ -56,6 +56,13 @@ MASKS = frozenset(
 MOST_NOBODIES = 5000
 
 
+class Window(Value):
+    """A part of a list of entries."""
+
+    first: int = Field(ge=1, lt=1 << 31, description="the place of its first entry, from 1")
+    entries: int = Field(ge=1, lt=1 << 31)
+
+
 class LdapStep(Value):
     """A request, and what its answer must be.
 
@@ -96,6 +103,12 @@ class LdapStep(Value):
         description="an attribute by which the server must sort the entries",
     )
 
+    window: Window | None = Field(
+        default=None,
+        exclude_if=lambda window: window is None,
+        description="the part of the sorted entries that it asks for (a virtual list view)",
+    )
+
     mechanism: Mechanism = Field(
         default="simple", exclude_if=lambda mechanism: mechanism == "simple",
         description="of a bind: by SASL with name and password, or as who opened the socket",
@@ -120,6 +133,8 @@ class LdapStep(Value):
             yield "`page` with `kind: search` only"
         if self.sort and (self.page or self.kind is not RequestKind.SEARCH):
             yield "`sort` with `kind: search` only, and without `page`"
+        if self.window and not self.sort:
+            yield "`window` with `sort` only"
         if self.mechanism != "simple" and self.kind is not RequestKind.BIND:
             yield "`mechanism` with `kind: bind` only"
         elif self.mechanism == "plain" and self.base != "{user_dn}":

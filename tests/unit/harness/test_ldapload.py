@@ -170,6 +170,15 @@ def test_a_server_is_asked_to_sort_and_must() -> None:
     assert tree(value[1]) == [(0x30, [(0x30, [(0x04, b"cn")])])]
 
 
+def test_a_part_of_a_sorted_list_is_asked_for_by_its_place() -> None:
+    asked = SEARCH | {"sort": "cn", "window": {"first": 1000, "entries": 20}}
+    line = lines(workload(requests=[asked]))[1]
+    _, (_, (_, (_, (kind, critical, value)))) = tree(bytes.fromhex(line[4]))
+    assert (kind[1].decode(), critical[1]) == (ldapload.WINDOW, b"\xff")
+    place = (0xA0, [(0x02, (1000).to_bytes(2)), (0x02, b"\0")])
+    assert tree(value[1]) == [(0x30, [(0x02, b"\0"), (0x02, b"\x13"), place])]
+
+
 def test_a_filter_has_as_many_branches_as_it_says() -> None:
     line = lines(workload(requests=[{"filter": "(|{nobodies:300}(uid={user}))"}]))[1]
     branches = asked_for(line)[6][1]
@@ -298,6 +307,7 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
         ({"requests": [{"kind": "compare", "page": 10}]}, "requests"),
         ({"bound_as": "user"}, "bound_as"),
         ({"requests": [SEARCH | {"sort": "cn", "page": 10}]}, "requests"),
+        ({"requests": [SEARCH | {"window": {"first": 1, "entries": 5}}]}, "requests"),
         ({"requests": [{"kind": "bind"}]}, "requests"),
         ({"requests": [{"filter": "(|{nobodies}(uid={user}))"}]}, "requests"),
         ({"requests": [{"filter": "(|{nobodies:99999}(uid={user}))"}]}, "requests"),
