@@ -53,10 +53,10 @@ class LevelsRequest(RowsAsked):
     def rates_for(self, capacity_per_s: float) -> tuple[float, ...]:
         """The rates of all levels, the lowest first."""
         shares = (capacity_per_s * share / 100 for share in self.shares_pct)
-        return tuple(sorted({_rounded(rate) for rate in self.rates or shares}))
+        return tuple(sorted({rounded_rate(rate) for rate in self.rates or shares}))
 
 
-def _rounded(rate: float) -> float:
+def rounded_rate(rate: float) -> float:
     return float(f"{rate:.3g}")
 
 

@@ -188,7 +188,7 @@ class TurnTaker:
         row.failed(candidate, error)
 
 
-CampaignKind = Literal["rows", "commits", "measure", "levels", "validate"]
+CampaignKind = Literal["rows", "commits", "measure", "levels", "endurance", "validate"]
 
 
 @dataclass(frozen=True, kw_only=True)

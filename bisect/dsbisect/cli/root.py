@@ -159,6 +159,11 @@ COMMANDS = {
         place="levels:levels",
         summary="Measure rows under rising load: latency and rate of each level, and the knee.",
     ),
+    "endurance": Lazy(
+        place="endurance:endurance",
+        summary="Load a row for a long time in phases: no operation may fail; drifts of latency "
+        "and memory.",
+    ),
     "explain": Lazy(
         place="explain:explain",
         summary="Attribute a difference between two rows to what can be changed alone.",

@@ -109,7 +109,7 @@ class Campaign(Value):
     """One search: what was asked, and in the end what was answered."""
 
     id: str
-    kind: Literal["rows", "measure", "levels", "commits", "validate"] = "rows"
+    kind: Literal["rows", "measure", "levels", "endurance", "commits", "validate"] = "rows"
     series_id: str
     line: tuple[str, ...] = Field(default=(), description="the candidates asked about, in order")
     unmeasured: dict[str, str] = Field(

@@ -61,7 +61,7 @@ def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLev
         note, by_load = _why_none(samples)
         return LoadLevel(asked_per_s=asked_per_s, note=note, by_load=by_load, failed=not by_load)
     reached = [sample.value(RATE.name) or 0.0 for sample in valid]
-    curve = latency_curve(row, ALL, [_whole(sample) for sample in valid if sample.latencies])
+    curve = latency_curve(row, ALL, [whole_times(sample) for sample in valid if sample.latencies])
     shown = tuple(each for each in curve.percentiles if each.percent in IN_TABLE) if curve else ()
     enough = any(each.percent == 99.0 for each in shown)
     bound = 2 * sum(sample.load_bound for sample in valid) > len(valid)
@@ -93,7 +93,7 @@ def _why_none(samples: Sequence[Sample]) -> tuple[str, bool]:
     return f"none of {counted(len(samples), 'run')} can be used: {why} ({last.log})", False
 
 
-def _whole(sample: Sample) -> Sample:
+def whole_times(sample: Sample) -> Sample:
     """Its operations of every kind as one."""
     return sample.model_copy(
         update={"latencies": {ALL: Latencies.merged(sample.latencies.values())}}

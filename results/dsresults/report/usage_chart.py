@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsresults.compare.comparison_table import ComparisonTable
@@ -54,6 +54,25 @@ def _charts(comparison: ComparisonTable, usages: Sequence[WorkloadUsage]) -> Ite
 
 def _chart(workload_id: str, resource: _Resource, courses: Sequence[UsageCourse]) -> LinePlot:
     lines = {course.candidate: resource.points(course) for course in courses}
+    return course_plot(
+        workload_id,
+        f"{resource.title} in the course of a run",
+        lines,
+        unit=resource.unit,
+        across_title="seconds since the load began",
+    )
+
+
+def course_plot(
+    workload_id: str,
+    what: str,
+    lines: Mapping[str, Sequence[CoursePoint]],
+    *,
+    unit: str,
+    across_title: str,
+    marks: Mapping[float, str] | None = None,
+) -> LinePlot:
+    """Lines over time from zero up; marks are places on the axis of time, even ones if absent."""
     longest_s = max(points[-1].at_s for points in lines.values())
     top = max(point.high for points in lines.values() for point in points) * 1.05 or 1.0
 
@@ -63,17 +82,16 @@ def _chart(workload_id: str, resource: _Resource, courses: Sequence[UsageCourse]
 
     ends = [place(points[-1].at_s, points[-1].middle) for points in lines.values()]
     heights = spread([y for _, y in ends])
+    shown = marks or {at_s: f"{at_s:g}" for at_s in even_values(longest_s)}
     return LinePlot(
         workload_id=workload_id,
-        what=f"{resource.title} in the course of a run",
-        title=f"{resource.title} of the server in the course of a run, {workload_id}",
-        description="; ".join(_told(name, resource, points) for name, points in lines.items()),
-        across_title="seconds since the load began",
-        across=tuple(
-            AxisMark(at=place(at_s, 0.0)[0], label=f"{at_s:g}") for at_s in even_values(longest_s)
-        ),
+        what=what,
+        title=f"{what}, {workload_id}",
+        description="; ".join(_told(name, unit, points) for name, points in lines.items()),
+        across_title=across_title,
+        across=tuple(AxisMark(at=place(at_s, 0.0)[0], label=text) for at_s, text in shown.items()),
         up=tuple(
-            AxisMark(at=place(0.0, value)[1], label=f"{value:g}{resource.unit}")
+            AxisMark(at=place(0.0, value)[1], label=f"{value:g}{unit}")
             for value in even_values(top)
         ),
         lines=tuple(
@@ -89,17 +107,15 @@ def _chart(workload_id: str, resource: _Resource, courses: Sequence[UsageCourse]
                 end_x=ends[number][0],
                 end_y=ends[number][1],
                 name_y=heights[number],
-                title=_told(name, resource, points),
+                title=_told(name, unit, points),
             )
             for number, (name, points) in enumerate(lines.items())
         ),
     )
 
 
-def _told(name: str, resource: _Resource, points: Sequence[CoursePoint]) -> str:
-    first, last = points[0], points[-1]
-    return (
-        f"{name}: {significant(first.middle)}{resource.unit} at first, {significant(last.middle)}"
-        f"{resource.unit} after {last.at_s:g} s, highest {significant(max(p.high for p in points))}"
-        f"{resource.unit}"
-    )
+def _told(name: str, unit: str, points: Sequence[CoursePoint]) -> str:
+    last, highest = points[-1], max(point.high for point in points)
+    first, later, most = (significant(v) for v in (points[0].middle, last.middle, highest))
+    after = significant(last.at_s)
+    return f"{name}: {first}{unit} at first, {later}{unit} after {after} s, highest {most}{unit}"

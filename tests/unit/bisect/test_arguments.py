@@ -21,6 +21,7 @@ COMMITS = ("bisect", "commits", "--repo", "https://host/389", "--good", "a", "--
 JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", "b")
 PLAN = ("plan", "--drop", "5")
 MEASURE = ("measure", "debian-13")
+ENDURANCE = ("endurance", "debian-12", "--workload")
 LEVELS = ("levels", "debian-12", "--workload", "search-as-user")
 VALIDATE = ("validate", "--row", "debian-13")
 WRONG = (
@@ -111,6 +112,13 @@ CASES = (
     (("levels", "debain-12", "--workload", "session"), (), "no row 'debain-12'"),
     (("levels", "debian-12", "--workload", "sesion"), (), "no workload 'sesion'"),
     (("levels", "debian-12"), (), "--workload"),
+    ((*ENDURANCE, "bind-one"), (), "'bind-one' cannot have levels: ldclt"),
+    ((*ENDURANCE, "write-mix"), (), "'write-mix' writes: each of its runs begins with a new"),
+    ((*ENDURANCE, "session", "--phases", "100"), (), "--phases 100: not pairs of numbers"),
+    ((*ENDURANCE, "session", "--phases", "100:1,x:2"), (), "not pairs of numbers"),
+    ((*ENDURANCE, "session", "--phases", "101:1"), (), "101:1 is no phase"),
+    ((*ENDURANCE, "session", "--phases", "50:0"), (), "50:0 is no phase"),
+    ((*ENDURANCE, "session", "--minutes", "0"), (), "--minutes"),
     (("levels", "--workload", "session"), (), "ROW"),
     (LEVELS, ("--levels", "50,many"), "--levels 50,many: not numbers with commas between"),
     (LEVELS, ("--levels", "50,"), "--levels 50,: not numbers"),

@@ -30,8 +30,8 @@ ROW = {
     "packages": {"kind": "apt", "install": ["389-ds-base"]},
 }
 COMMANDS = (
-    "doctor", "measure", "schemes", "levels", "explain", "plan", "build make", "build list",
-    "build survey", "judge", "reproduce", "report", "history",
+    "doctor", "measure", "schemes", "levels", "endurance", "explain", "plan", "build make",
+    "build list", "build survey", "judge", "reproduce", "report", "history",
     "compare", "validate", "verify",
     "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",

@@ -77,8 +77,8 @@ def test_the_page_draws_cpu_and_memory_of_each_workload() -> None:
     data = with_usage()
     charts = usage_charts(data.sections[0].comparison, data.sections[0].usage)
     assert [chart.what.split(" in ")[0] for chart in charts[:2]] == ["CPUs busy", "memory"]
-    assert "0.500 at first, 0.500 after 3 s, highest 0.500" in charts[0].description
-    assert "51.0 MiB at first, 62.0 MiB after 3 s" in charts[1].description
+    assert "0.500 at first, 0.500 after 3.00 s, highest 0.500" in charts[0].description
+    assert "51.0 MiB at first, 62.0 MiB after 3.00 s" in charts[1].description
     page = render_html(data)
     assert len(re.findall('aria-labelledby="plot-usage-', page)) == len(charts)
     assert ReportData.model_validate_json(data.model_dump_json()) == data
