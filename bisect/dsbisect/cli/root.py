@@ -176,6 +176,10 @@ COMMANDS = {
         place="build:app",
         summary="Build from source: make a build, list builds, survey a repository's tags.",
     ),
+    "watch": Lazy(
+        place="watch:app",
+        summary="Measure branches as they grow; decide on alarms, and release their texts.",
+    ),
     "validate": Lazy(
         place="validate:validate",
         summary="Tell whether a patched package may be shipped: 0 yes, 1 no, 20 not known yet.",

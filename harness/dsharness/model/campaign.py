@@ -165,7 +165,9 @@ class Turn(Value):
         return self.model_copy(update={"state": state, "refused": refused or {}})
 
 
-FindingKind = Literal["commits", "validation", "profile", "explanation", "claims"]
+FindingKind = Literal[
+    "commits", "validation", "profile", "explanation", "claims", "watched", "alarm"
+]
 
 
 class Finding(Value):

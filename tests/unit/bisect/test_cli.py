@@ -32,7 +32,7 @@ ROW = {
 COMMANDS = (
     "doctor", "measure", "schemes", "levels", "endurance", "explain", "plan", "build make",
     "build list", "build survey", "judge", "reproduce", "report", "history",
-    "compare", "validate", "verify",
+    "compare", "validate", "verify", "watch run", "watch show", "watch set", "watch release",
     "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "bisect commits",
@@ -40,7 +40,7 @@ COMMANDS = (
     "workload from-log",
     "worker", "attach", "cancel", "machines drain", "machines forget",
 )  # fmt: skip
-GROUPS = ("", "build", "matrix", "image", "bisect", "results", "workload", "machines")
+GROUPS = ("", "build", "matrix", "image", "bisect", "results", "workload", "machines", "watch")
 
 
 def matrix() -> dict[str, object]:

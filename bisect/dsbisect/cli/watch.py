@@ -1,0 +1,226 @@
+"""`watch`: branches are measured as they grow, and alarms wait for a person to release them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, ReportFolder, StorePlace
+from dsharness.errors import UsageError
+
+if TYPE_CHECKING:
+    from dsresults.report.watch_page import WatchState
+    from dsresults.store import Store
+    from dsresults.watched_series import Alarm
+
+app = typer.Typer(help="Measure branches as they grow; decide on alarms, and release their texts.")
+
+FileOfWatch = Annotated[
+    Path, typer.Argument(metavar="WATCH.YAML", help="What is watched: docs/watch.md.")
+]
+AlarmId = Annotated[
+    str, typer.Argument(metavar="ALARM", help="An alarm's id: `dsbisect watch show` lists them.")
+]
+
+
+@app.command("run")
+def watch_run(
+    watch: FileOfWatch,
+    *,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            "--every",
+            min=1,
+            metavar="MINUTES",
+            help="Look again after so many minutes, until Ctrl-C. Without it: once.",
+            show_default=False,
+        ),
+    ] = None,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    output: ReportFolder = None,
+    keep: Keep = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare each branch's tip with its reference; a difference is followed to its commit.
+
+    Example: dsbisect watch run watch.yaml
+
+    Example: dsbisect watch run watch.yaml --every 60
+    """  # fmt: skip
+    import time
+
+    from dsbisect.cli.search_progress import Watch
+    from dsbisect.watch_study import WatchPass, read_watch
+    from dsharness.containers.engine_probe import detect
+    from dsharness.errors import SurroundingsError
+    from dsharness.matrix import load_matrix
+    from dsresults.report.watch_page import told_watch, write_watch
+    from dsresults.store import Store
+
+    checked = load_matrix(matrix, folder=False)
+    asked = read_watch(watch, checked)
+    engine = detect()
+    with Store.open(store) as opened:
+        while True:
+            try:
+                with Watch() as progress:
+                    WatchPass(
+                        asked=asked, matrix=checked, engine=engine, store=opened,
+                        watcher=progress, keep=keep, say=progress.note,
+                    ).run()  # fmt: skip
+            except SurroundingsError as error:  # of the machine: the next pass tries again
+                if every is None:
+                    raise
+                typer.echo(f"{error.message}; looking again in {every:g} min", err=True)
+            state = _state(opened, asked.id)
+            page = write_watch(output or Path("results") / "watch" / asked.id, state)
+            text = "\n".join((*told_watch(state), str(page)))
+            typer.echo(state.model_dump_json(indent=2) if as_json else text)
+            if every is None:
+                return
+            time.sleep(60 * every)
+
+
+@app.command("show")
+def watch_show(
+    name: Annotated[
+        str, typer.Argument(metavar="WATCH|ALARM", help="A watch's id, or an alarm's.")
+    ],
+    *,
+    store: StorePlace = None,
+    output: ReportFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a watch has seen, or an alarm with its text for upstream.
+
+    Example: dsbisect watch show 389-ds
+
+    Example: dsbisect watch show 5b3a7c1d2e4f
+    """
+    from dsresults.report.watch_page import told_watch, write_watch
+    from dsresults.store import Store
+    from dsresults.watched_series import alarms_of
+
+    with Store.open(store, create=False) as opened:
+        state = _state(opened, name)
+        known = {alarm.id: alarm for alarm in alarms_of(opened.findings())}
+    if state.series:
+        pages = (str(write_watch(output, state)),) if output else ()
+        text = "\n".join((*told_watch(state), *pages))
+        typer.echo(state.model_dump_json(indent=2) if as_json else text)
+        return
+    alarm = _alarm(known, name)
+    typer.echo(alarm.model_dump_json(indent=2) if as_json else "\n".join(_told(alarm)))
+
+
+@app.command("set")
+def watch_set(
+    alarm: AlarmId,
+    state: Annotated[
+        str,
+        typer.Argument(
+            metavar="STATE", help="reported, accepted, wont-fix, fixed, invalid or confirmed."
+        ),
+    ],
+    *,
+    note: Annotated[str, typer.Option("--note", help="Why; it is kept.")] = "",
+    store: StorePlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Decide what becomes of an alarm.
+
+    Example: dsbisect watch set 5b3a7c1d2e4f accepted --note "safer hashes are worth it"
+    """
+    from dsresults.store import Store
+    from dsresults.watched_series import AlarmEvent, AlarmState, alarms_of, moment
+
+    if state not in {each.value for each in AlarmState}:
+        raise UsageError(
+            f"{state}: no state of an alarm",
+            hint=f"one of {', '.join(each.value for each in AlarmState)}",
+        )
+    with Store.open(store, create=False) as opened:
+        known = _alarm({each.id: each for each in alarms_of(opened.findings())}, alarm)
+        event = AlarmEvent(alarm=known.id, at=moment(), state=AlarmState(state), note=note)
+        opened.add_finding(event.finding)
+    told = f"alarm {known.id}: {known.state.value} -> {state}"
+    typer.echo(event.model_dump_json(indent=2) if as_json else told)
+
+
+@app.command("release")
+def watch_release(
+    alarm: AlarmId,
+    *,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="PLACE",
+            help="file:PATH, mail:ADDRESS, github:OWNER/NAME, gitlab:GROUP/NAME, or https://...",
+        ),
+    ],
+    send: Annotated[
+        bool, typer.Option("--send", help="Deliver it. Without this it is only shown.")
+    ] = False,
+    store: StorePlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Deliver an alarm's text; without --send only show what would go where.
+
+    Example: dsbisect watch release 5b3a7c1d2e4f --to file:issue.md
+
+    Example: dsbisect watch release 5b3a7c1d2e4f --to github:389ds/389-ds-base --send
+    """
+    from dsbisect.outbox import outlet
+    from dsresults.store import Store
+    from dsresults.watched_series import AlarmEvent, AlarmState, alarms_of, moment
+
+    way = outlet(to)
+    with Store.open(store, create=False) as opened:
+        known = _alarm({each.id: each for each in alarms_of(opened.findings())}, alarm)
+        if not known.text:
+            raise UsageError(
+                f"alarm {known.id} has no text to deliver", hint="`dsbisect watch show` says why"
+            )
+        if not send:
+            shown = f"{known.title}\n\n{known.text}\nnot sent to {way}: add --send"
+            typer.echo(known.model_dump_json(indent=2) if as_json else shown)
+            return
+        place = way.send(known)
+        event = AlarmEvent(
+            alarm=known.id, at=moment(), state=AlarmState.REPORTED, note=f"delivered: {place}"
+        )
+        opened.add_finding(event.finding)
+    told = f"alarm {known.id}: {event.note}"
+    typer.echo(event.model_dump_json(indent=2) if as_json else told)
+
+
+def _state(store: Store, name: str) -> WatchState:
+    from dsresults.report.watch_page import watch_state
+    from dsresults.watched_series import alarms_of, tips_of
+
+    known = store.findings()
+    return watch_state(name, tips_of(known, name), alarms_of(known))
+
+
+def _alarm(known: dict[str, Alarm], name: str) -> Alarm:
+    found = [alarm for key, alarm in known.items() if key.startswith(name)]
+    if len(found) != 1:
+        listed = ", ".join(known) or "none"
+        raise UsageError(
+            f"{name}: no alarm" if not found else f"{name}: {len(found)} alarms begin so",
+            hint=f"there are: {listed}",
+        )
+    return found[0]
+
+
+def _told(alarm: Alarm) -> list[str]:
+    lines = [f"alarm {alarm.id}: {alarm.state.value}"]
+    for event in alarm.events:
+        where = f" on {event.series}" if event.series else ""
+        lines.append(f"  {event.at}  {event.state.value}{where}: {event.note}")
+    return [*lines, "", alarm.title, "", alarm.text] if alarm.text else lines

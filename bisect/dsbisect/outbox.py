@@ -1,0 +1,174 @@
+"""Where the text of an alarm goes when a person releases it: a file, a mail, an issue, a webhook.
+
+Nothing leaves this machine by itself. Tokens and passwords come from the environment and are in no
+argument, message or log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import smtplib
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Protocol
+
+from dsharness.errors import RefusedError, UnreachableError, UsageError
+from dsharness.process.command import atomic_write
+from dsresults.watched_series import Alarm
+
+LIMIT_S = 30.0
+MOST_TITLE = 200
+GITHUB, GITLAB = "https://api.github.com", "https://gitlab.com/api/v4"
+PROJECT = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
+FORMS = "file:PATH, mail:ADDRESS, github:OWNER/NAME, gitlab:GROUP/NAME or an https:// address"
+
+
+class Outlet(Protocol):
+    """One way to deliver."""
+
+    def __str__(self) -> str: ...
+
+    def send(self, alarm: Alarm) -> str:
+        """Deliver, and say where it is now."""
+        ...
+
+
+def outlet(text: str, environment: Mapping[str, str] = os.environ) -> Outlet:
+    """The way that is spelled so; UsageError for what is none, or lacks its token."""
+    kind, _, place = text.partition(":")
+    if kind == "file" and place:
+        return FileOutlet(path=Path(place))
+    if kind == "mail" and re.fullmatch(r"[^@\s]+@[^@\s]+", place):
+        host, _, port = environment.get("DSBISECT_SMTP", "localhost:25").partition(":")
+        sender = environment.get("DSBISECT_MAIL_FROM", "dsbisect@localhost")
+        return MailOutlet(host=host, port=int(port or 25), sender=sender, to=place)
+    if kind in {"http", "https"}:
+        return PostOutlet(name=text, url=text)
+    if kind == "github" and PROJECT.fullmatch(place):
+        base = environment.get("GITHUB_API_URL", GITHUB)
+        headers = {"Authorization": f"Bearer {_token(environment, 'GITHUB_TOKEN')}"}
+        return PostOutlet(
+            name=text, url=f"{base}/repos/{place}/issues", headers=headers, link="html_url"
+        )
+    if kind == "gitlab" and PROJECT.fullmatch(place):
+        base = environment.get("GITLAB_API_URL", GITLAB)
+        headers = {"PRIVATE-TOKEN": _token(environment, "GITLAB_TOKEN")}
+        quoted = urllib.parse.quote(place, safe="")
+        return PostOutlet(
+            name=text,
+            url=f"{base}/projects/{quoted}/issues",
+            headers=headers,
+            body="description",
+            link="web_url",
+        )
+    raise UsageError(f"--to {text}: no place to deliver to", hint=f"write {FORMS}")
+
+
+def _token(environment: Mapping[str, str], name: str) -> str:
+    if not environment.get(name):
+        raise UsageError(
+            f"${name} is not set", hint=f"put a token that may write issues into ${name}"
+        )
+    return environment[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOutlet:
+    """Writes it as Markdown."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return f"file {self.path}"
+
+    def send(self, alarm: Alarm) -> str:
+        try:
+            atomic_write(self.path, f"{alarm.title}\n\n{alarm.text}")
+        except OSError as error:
+            raise UsageError(
+                f"{self.path} cannot be written: {error.strerror or error}",
+                hint="name a file in a folder that you may write to",
+            ) from error
+        return str(self.path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailOutlet:
+    """Sends it as plain text by an SMTP server."""
+
+    host: str
+    port: int
+    sender: str
+    to: str
+
+    def __str__(self) -> str:
+        return f"mail to {self.to} by {self.host}:{self.port}"
+
+    def send(self, alarm: Alarm) -> str:
+        message = EmailMessage()
+        message["Subject"] = " ".join(alarm.title.split())[:MOST_TITLE]
+        message["From"], message["To"] = self.sender, self.to
+        message.set_content(alarm.text)
+        try:
+            with smtplib.SMTP(self.host, self.port, timeout=LIMIT_S) as server:
+                server.send_message(message)
+        except (OSError, smtplib.SMTPException) as error:
+            raise UnreachableError(
+                f"the mail to {self.to} was not taken: {error}",
+                hint="$DSBISECT_SMTP names the server: HOST:PORT",
+            ) from error
+        return self.to
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostOutlet:
+    """Posts it as JSON: an issue of GitHub or GitLab, or a webhook."""
+
+    name: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: str = "body"  # what the text is called there
+    link: str = ""  # what the address of the new issue is called
+
+    def __str__(self) -> str:
+        return f"{self.name} (POST {self.url})"
+
+    def send(self, alarm: Alarm) -> str:
+        title = " ".join(alarm.title.split())[:MOST_TITLE]
+        sent = {"title": title, self.body: alarm.text}
+        request = urllib.request.Request(  # noqa: S310 - http or https, as outlet() has checked
+            self.url,
+            data=json.dumps(sent).encode(),
+            headers={
+                "Content-Type": "application/json", "Accept": "application/json",
+                "User-Agent": "dsbisect", **self.headers,
+            },
+        )  # fmt: skip
+        try:
+            with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:  # noqa: S310
+                said = answer.read(1 << 20)
+        except urllib.error.HTTPError as error:
+            raise RefusedError(
+                f"{self.name} refused it: {error.code} {error.reason}",
+                hint="check the project's name, and what the token may do",
+            ) from error
+        except OSError as error:
+            raise UnreachableError(
+                f"{self.name} cannot be reached: {error}", hint="check the address and the network"
+            ) from error
+        return _link(said, self.link) or self.name
+
+
+def _link(said: bytes, field_name: str) -> str:
+    try:
+        found = json.loads(said).get(field_name, "") if field_name else ""
+    except (ValueError, AttributeError):
+        return ""
+    return found if isinstance(found, str) and found.startswith("http") else ""
