@@ -75,13 +75,14 @@ def watch_run(
             except SurroundingsError as error:  # of the machine: the next pass tries again
                 if every is None:
                     raise
-                typer.echo(f"{error.message}; looking again in {every:g} min", err=True)
+                typer.echo(f"error: {error.message}", err=True)
             state = _state(opened, asked.id)
             page = write_watch(output or Path("results") / "watch" / asked.id, state)
             text = "\n".join((*told_watch(state), str(page)))
             typer.echo(state.model_dump_json(indent=2) if as_json else text)
             if every is None:
                 return
+            typer.echo(f"looking again in {every:g} min", err=True)
             time.sleep(60 * every)
 
 
