@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accessibility import serious
 from seen_page import Part, seen_page
 from shipped import MATRIX
 
@@ -158,3 +159,14 @@ def size_of(picture: Path) -> tuple[int, int]:
     assert header[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", header[16:])
     return width, height
+
+
+def test_nothing_of_it_is_hidden_from_any_reader(page):
+    assert serious(page.read_text(encoding="utf-8")) == []
+
+
+def test_what_is_hidden_from_some_would_be_noticed():
+    page = "<!doctype html><html><head><title>t</title></head><body><img src=x></body></html>"
+    found = serious(page)
+    assert len(found) == 8  # two widths, two schemes
+    assert all("html-has-lang" in each or "image-alt" in each for each in found)

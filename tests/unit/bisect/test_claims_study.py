@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from accessibility import needs_browser, serious
 
 from dsbisect.claims import claims_study
 from dsbisect.claims.binds_measured import ArmsSupply, bind_workload, groups_of
@@ -167,3 +168,15 @@ def test_the_page_has_every_claim_and_the_picture(tmp_path, monkeypatch) -> None
     chart = users_chart(found.users)
     assert [mark.label for mark in chart.users] == ["1", "9"]
     assert all(0 <= y <= 308 for line in chart.lines for _, y in line.dots)
+
+
+@needs_browser
+@pytest.mark.whole
+def test_nothing_of_the_page_is_hidden_from_any_reader(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(
+        claims_study,
+        "measure_binds",
+        lambda lab, measured: bind_figures(*(arm.name for arm in measured.arms)),
+    )
+    found = study(tmp_path, "rate-3x", "vpn-mesh").answer()
+    assert serious(render_claims(found)) == []

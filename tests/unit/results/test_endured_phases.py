@@ -6,6 +6,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from accessibility import needs_browser, serious
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import sample_of
@@ -110,3 +111,10 @@ def test_the_page_draws_three_courses_and_marks_the_phases() -> None:
     assert page.count("<figure>") == 3
     assert "endured: none of" in page
     assert Endurance.model_validate_json(found.model_dump_json()) == found
+
+
+@needs_browser
+@pytest.mark.whole
+def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
+    found = endured([run(n) for n in range(10)], [run(n, mib=120.0) for n in range(10, 20)])
+    assert serious(render_endurance(found)) == []

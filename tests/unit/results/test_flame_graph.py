@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
+from accessibility import needs_browser, serious
 from shipped import MATRIX
 
 from dsharness.model import CpuProfile
@@ -116,3 +117,9 @@ def test_json_has_the_table() -> None:
     data = report_data(MATRIX, (), (), {}, (PAIR,)).model_dump(mode="json")
     assert data["profiles"][0]["changes"][0]["function"] == "round"
     assert ReportData.model_fields["profiles"].default == ()
+
+
+@needs_browser
+@pytest.mark.whole
+def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
+    assert serious(page(PAIR)) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from accessibility import needs_browser, serious
 from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
@@ -293,3 +294,9 @@ def test_a_page_without_any_figure_is_a_page() -> None:
     html = render_levels(with_levels(LoadLevel(asked_per_s=600, note="not measured")))
     assert "<svg" not in html.replace('<svg class="key', "")
     assert "knee not clear" in html
+
+
+@needs_browser
+@pytest.mark.whole
+def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
+    assert serious(render_levels(with_levels(level(600), level(1200)))) == []

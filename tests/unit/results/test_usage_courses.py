@@ -6,6 +6,7 @@ import re
 from itertools import accumulate
 
 import pytest
+from accessibility import needs_browser, serious
 from hypothesis import given
 from hypothesis import strategies as st
 from reported import DEBIAN, reported
@@ -87,3 +88,9 @@ def test_the_page_draws_cpu_and_memory_of_each_workload() -> None:
 def test_without_readings_nothing_is_said() -> None:
     assert BARE.sections[0].usage == ()
     assert "CPU and memory over time" not in render_html(BARE)
+
+
+@needs_browser
+@pytest.mark.whole
+def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
+    assert serious(render_html(with_usage())) == []

@@ -6,6 +6,7 @@ import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from accessibility import needs_browser, serious
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,3 +155,12 @@ def test_the_page_tells_alarms_and_series() -> None:
     assert "<b>slower" not in page
     assert page.count("<polyline") == 1
     assert "aaaaaaaaaaaa  named      bind costs 1.5 times" in "\n".join(told_watch(state))
+
+
+@needs_browser
+@pytest.mark.whole
+def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
+    slow = tip(2, "slower", named=40 * "a", proved=True)
+    event = sighted([], slow, title="bind costs 1.5 times more CPU", text="a text")
+    alarms = alarms_of(events_as_stored(event))
+    assert serious(render_watch(watch_state("w", [tip(1), slow, tip(3)], alarms))) == []
