@@ -83,7 +83,7 @@ def series_chart(shown: WatchedBranchTips) -> LinePlot | None:
         shown.series.workload,
         f"{shown.series.metric} on {shown.series.branch}",
         {shown.series.branch: line},
-        unit=" times",
+        unit="\u00d7",
         across_title="when the tip was measured",
         marks=marks,
     )
