@@ -11,6 +11,7 @@ make bench-search BENCH="--only 'two machines' --worlds 40 --tuning"
 make bench-search BENCH='--long --json before.json'       the main cells, 400 histories each
 make bench-search BENCH='--long --against before.json'    the same, and the paired differences
 make bench-search BENCH=--parts                           what each part of the search is worth
+make bench-search BENCH=--nights                          a watch's false alarms, and what it misses
 make bench-search BENCH='--plans 24'                      is "9 in 10: at most" of a plan true?
 
 What was played is kept in results/runs/search: run the same command again to resume.
@@ -37,6 +38,7 @@ from searchbench.honesty import (
 from searchbench.honesty import WORLDS as HONEST_WORLDS
 from searchbench.large import Large, measure_apart
 from searchbench.markdown import rows
+from searchbench.nights import NIGHTS, night_cells, night_table
 from searchbench.plans import plan_lines, play_plans
 from searchbench.plays import Plays, play_all
 from searchbench.plot import draw_to
@@ -56,6 +58,9 @@ def main() -> None:
         return
     if asked.honest:
         _honest(asked.worlds, asked.jobs)
+        return
+    if asked.nights:
+        print(night_table(play_all(night_cells(), asked.worlds or NIGHTS, asked.jobs)))
         return
     if asked.parts:
         cells = only(part_cells(), asked.only) if asked.only else part_cells()
@@ -116,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--honest", action="store_true", help="instead: is what it says true?")
     parser.add_argument("--parts", action="store_true", help="instead: what is each part worth?")
+    parser.add_argument("--nights", action="store_true", help="instead: nights of a watch")
     parser.add_argument("--search", metavar="NAME", help="of these, what this search plays")
     parser.add_argument("--tuning", action="store_true", help="histories that no page shows")
     parser.add_argument("--worlds", type=_worlds, help=f"histories of a whole cell [{WORLDS}]")
