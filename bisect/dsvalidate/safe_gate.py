@@ -142,22 +142,23 @@ def messages_check(both: Sequence[tuple[Traces, Traces]], in_stock: InStock = no
     """Compare error logs: new kinds of messages, and the lines that 1,000 operations make.
 
     Some messages depend on the moment, such as of a thread that ends late or waits on a busy
-    machine. What only one of several servers says is told, and warns of nothing, if it is
-    information, or if ``in_stock`` finds it in stock's programs: those would say it too.
+    machine. What ``in_stock`` finds in stock's programs is told, and warns of nothing, if it is
+    information or only one of several servers says it: stock would say it too. So is any
+    information of one server.
     """
     new = _new_messages(both)
     rates = [lines_per_thousand([pair[side] for pair in both]) for side in (0, 1)]
     odd = [kind for kind in new if new[kind] == 1 < len(both)]
-    known = in_stock([kind for kind in odd if not information(kind)])
-    once = [kind for kind in odd if information(kind) or kind in known]
-    bad = [kind for kind in new if severe(kind) and kind not in once]
-    others = len(new) - len(bad) - len(once)
+    known = in_stock([kind for kind in new if (kind in odd) != information(kind)])
+    spared = [kind for kind in new if kind in known or (kind in odd and information(kind))]
+    bad = [kind for kind in new if severe(kind) and kind not in spared]
+    others = len(new) - len(bad) - len(spared)
     more = rates[0] > MORE_LINES * rates[1] + FEW_LINES
     status = Status.FAILED if bad else Status.WARNED if others or more else Status.PASSED
     words = [f"{rates[0]:.0f} lines in the error log for 1,000 operations (stock: {rates[1]:.0f})"]
     words += [f"{len(bad)} new kinds of severe messages: {listed(bad, 2)}"] if bad else []
     words += [f"{others} other new kinds of messages"] if others else []
-    words += [f"{len(once)} new kinds that stock has too, from one server only"] if once else []
+    words += [f"{len(spared)} new kinds that depend on the moment"] if spared else []
     lines = Counter[str]()
     for patched, _ in both:
         lines.update(patched.messages)
