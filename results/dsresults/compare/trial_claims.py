@@ -41,6 +41,7 @@ class PortFigures(Value):
     server_resets: int = Field(description="to a server of ours that answers unbind with RST")
     reset_waiting: int = Field(description="of these, in TIME_WAIT afterwards")
     waits_s: float | None = Field(description="until the first port could be used again")
+    longest_s: float = Field(default=0.0, description="that it took to use up an address' ports")
     reused: int = Field(description="from one address, with net.ipv4.tcp_tw_reuse=1")
     ends: str = Field(description="how the server ends after an unbind: FIN or RST")
 
@@ -48,6 +49,11 @@ class PortFigures(Value):
 def judge_port_limit(judged: PortLimit, figures: PortFigures) -> ClaimOutcome:
     """The limit by ports, as many times for several addresses, and the time of a port."""
     found = figures
+    if found.longest_s > judged.waits_s - WAIT_NEAR_S:
+        return inconclusive(
+            f"the machine was too busy: the ports of an address were used up in "
+            f"{significant(found.longest_s)} s, when the first of them come back"
+        )
     limited = abs(found.one - found.ports) <= NEAR * found.ports
     more = abs(found.several - found.addresses * found.ports) <= NEAR * found.several
     waits = found.waits_s is not None and abs(found.waits_s - judged.waits_s) <= WAIT_NEAR_S

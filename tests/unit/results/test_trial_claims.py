@@ -105,6 +105,7 @@ LIMIT = PortLimit(how="port limit", ports=64_511, waits_s=60)
         (ports(one=1200), "not reproduced"),
         (ports(several=300), "not reproduced"),
         (ports(waits_s=5.0), "not reproduced"),
+        (ports(longest_s=58.0, several=300), "inconclusive"),
         (ports(waits_s=None), "not reproduced"),
     ],
 )
