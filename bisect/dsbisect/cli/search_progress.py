@@ -180,8 +180,10 @@ def sample_line(sample: Sample, metric: str = DECIDER) -> str:
     cpu = sample.value(CPU.name)
     spent = f", {cpu / 1000:.3g} ms CPU each" if cpu else ""
     decides, value = METRICS[metric], sample.value(metric)
-    told = metric in {DECIDER, CPU.name, RATE.name} or value is None
-    also = "" if told else f", {decides.heading} {value:.4g} {decides.unit}"
+    also = ""
+    if metric not in {DECIDER, CPU.name, RATE.name} and value is not None:
+        shown = f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+        also = f", {decides.heading} {shown} {decides.unit}"
     return f"{sample.candidate_id}: {rate or 0:.0f}/s{spent}{also}"
 
 

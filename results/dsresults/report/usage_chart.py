@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from dsresults.report.percentile_chart import (
     short_name,
     spread,
 )
+
+LETTER = 8.0  # wide, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +92,9 @@ def course_plot(
         title=f"{what}, {workload_id}",
         description="; ".join(_told(name, unit, points) for name, points in lines.items()),
         across_title=across_title,
-        across=tuple(AxisMark(at=place(at_s, 0.0)[0], label=text) for at_s, text in shown.items()),
+        across=_apart(
+            [AxisMark(at=place(at_s, 0.0)[0], label=text) for at_s, text in shown.items()]
+        ),
         up=tuple(
             AxisMark(at=place(0.0, value)[1], label=f"{value:g}{unit}")
             for value in even_values(top)
@@ -112,6 +117,17 @@ def course_plot(
             for number, (name, points) in enumerate(lines.items())
         ),
     )
+
+
+def _apart(marks: Sequence[AxisMark]) -> tuple[AxisMark, ...]:
+    """The same places; a label that would be on the one before is left out."""
+    found: list[AxisMark] = []
+    end = -math.inf
+    for mark in marks:
+        fits = mark.at - LETTER * len(mark.label) / 2 > end
+        end = mark.at + LETTER * len(mark.label) / 2 + LETTER if fits else end
+        found.append(mark if fits else AxisMark(at=mark.at, label=""))
+    return tuple(found)
 
 
 def _told(name: str, unit: str, points: Sequence[CoursePoint]) -> str:
