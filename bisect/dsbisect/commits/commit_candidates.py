@@ -20,7 +20,16 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import Golden
-from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, SystemName, Toolchain
+from dsharness.model import (
+    AppliedPatch,
+    Build,
+    Image,
+    Matrix,
+    Promise,
+    Provenance,
+    SystemName,
+    Toolchain,
+)
 from dsharness.products import source_system
 from dsharness.progress import Progress
 from dsharness.systems import Seed
@@ -77,6 +86,7 @@ class SourceSupply:
     repairs: tuple[Repair, ...] = ()
     specimens: dict[str, Specimen] = field(default_factory=dict)
     builds: dict[str, Build] = field(default_factory=dict)
+    origins: dict[str, Provenance] = field(default_factory=dict)  # of each build, wherever made
     choices: dict[str, BuildChoice] = field(default_factory=dict)
     _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
     _settled: bool = False  # the toolchain that all candidates try first stands
@@ -145,6 +155,8 @@ class SourceSupply:
 
     def ready(self, candidate: str) -> bool:
         """Whether its build exists already, in a toolchain that was used."""
+        if not self._toolsets:
+            return False
         specimen = self.specimens[candidate]
         try:
             source = self._source(specimen, specimen.tree, ())
@@ -174,16 +186,18 @@ class SourceSupply:
             progress(f"building again with {', '.join(patch.name for patch in applied)}")
             made, choice = self._built(specimen, repaired, applied, progress)
         self.builds[candidate], self.choices[candidate] = made[0], choice
+        self.origins[candidate] = made[0].provenance
         return made
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader of the answer should know of how its candidates were built."""
         notes: dict[str, list[str]] = {}
-        for candidate, build in self.builds.items():
-            for note in build.provenance.notes:
+        for candidate, origin in self.origins.items():
+            for note in origin.notes:
                 notes.setdefault(note, []).append(candidate)
-            toolchain = self.choices[candidate].toolchain
+        for candidate, choice in self.choices.items():
+            toolchain = choice.toolchain
             if toolchain.id != self.toolchains[0].id:
                 other = f"built by {toolchain.id}, the others by {self.toolchains[0].id}"
                 notes.setdefault(f"{other}: their libraries differ too", []).append(candidate)

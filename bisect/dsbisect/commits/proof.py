@@ -154,10 +154,7 @@ def _layouts(
     return pooled(
         step, several.step, title=title, before=before, after=after, metric=several.metric,
         builds=tuple(
-            supply.builds[name].provenance
-            for side in names
-            for name in side
-            if name in supply.builds
+            supply.origins[name] for side in names for name in side if name in supply.origins
         ),
     )  # fmt: skip
 
@@ -242,7 +239,7 @@ class _Swap:
                 this = judged(
                     self.title, self.onto, name, self.supply, compare, expected=expected
                 ).model_copy(update={"how": way.how})
-                if this.outcome != "unknown" or name in self.supply.builds:
+                if this.outcome != "unknown" or name in self.supply.origins:
                     return this
                 found = found or this  # it could not even be built: is there another way?
         except (SourceError, EditError) as error:
@@ -275,9 +272,7 @@ def judged(
 ) -> Comparison:
     """Two candidates side by side, and whether the result is as expected."""
     boundary = compare(before, after)
-    builds = tuple(
-        supply.builds[name].provenance for name in (before, after) if name in supply.builds
-    )
+    builds = tuple(supply.origins[name] for name in (before, after) if name in supply.origins)
     confirms = None if boundary.direction == "unknown" else boundary.direction == expected
     return Comparison(
         title=title,
