@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dsbuilds.build_cache import find
@@ -76,21 +76,11 @@ def no_patches(tree: Tree) -> tuple[Patch, ...]:
 
 
 @dataclass(kw_only=True)
-class SourceSupply:
-    """A ``Supply`` of sources; specimens may be added while a search runs."""
+class Sources:
+    """What a study asks about, and what is known of its builds, wherever they were made."""
 
-    engine: Engine
-    matrix: Matrix
-    toolchains: tuple[Toolchain, ...]  # best first
-    patches: Patches = no_patches
-    repairs: tuple[Repair, ...] = ()
     specimens: dict[str, Specimen] = field(default_factory=dict)
-    builds: dict[str, Build] = field(default_factory=dict)
-    origins: dict[str, Provenance] = field(default_factory=dict)  # of each build, wherever made
-    choices: dict[str, BuildChoice] = field(default_factory=dict)
-    _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
-    _settled: bool = False  # the toolchain that all candidates try first stands
-    _identities: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, Provenance] = field(default_factory=dict)
 
     def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
         self.specimens[candidate] = Specimen(tree=tree, clean=clean)
@@ -106,6 +96,39 @@ class SourceSupply:
             along = tuple(each for each in layouts if clean and each != layout)
             self.specimens[name] = Specimen(tree=tree, clean=clean, layout=layout, along=along)
         return tuple(names)
+
+    def ready(self, candidate: str) -> bool:
+        """Whether its build is known to exist already."""
+        return candidate in self.origins
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the answer should know of how its candidates were built."""
+        notes: dict[str, list[str]] = {}
+        for candidate, origin in self.origins.items():
+            for note in origin.notes:
+                notes.setdefault(note, []).append(candidate)
+        return _told(notes)
+
+
+def _told(notes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items())
+
+
+@dataclass(kw_only=True)
+class SourceSupply(Sources):
+    """A ``Supply`` of sources; specimens may be added while a search runs."""
+
+    engine: Engine
+    matrix: Matrix
+    toolchains: tuple[Toolchain, ...]  # best first
+    patches: Patches = no_patches
+    repairs: tuple[Repair, ...] = ()
+    builds: dict[str, Build] = field(default_factory=dict)
+    choices: dict[str, BuildChoice] = field(default_factory=dict)
+    _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
+    _settled: bool = False  # the toolchain that all candidates try first stands
+    _identities: dict[str, str] = field(default_factory=dict)
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -155,8 +178,6 @@ class SourceSupply:
 
     def ready(self, candidate: str) -> bool:
         """Whether its build exists already, in a toolchain that was used."""
-        if not self._toolsets:
-            return False
         specimen = self.specimens[candidate]
         try:
             source = self._source(specimen, specimen.tree, ())
@@ -191,17 +212,12 @@ class SourceSupply:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the answer should know of how its candidates were built."""
         notes: dict[str, list[str]] = {}
-        for candidate, origin in self.origins.items():
-            for note in origin.notes:
-                notes.setdefault(note, []).append(candidate)
         for candidate, choice in self.choices.items():
-            toolchain = choice.toolchain
-            if toolchain.id != self.toolchains[0].id:
-                other = f"built by {toolchain.id}, the others by {self.toolchains[0].id}"
+            if choice.toolchain.id != self.toolchains[0].id:
+                other = f"built by {choice.toolchain.id}, the others by {self.toolchains[0].id}"
                 notes.setdefault(f"{other}: their libraries differ too", []).append(candidate)
-        return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items())
+        return (*super().remarks, *_told(notes))
 
     def _built(
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], progress: Progress

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commit_candidates import Sources, SourceSupply
 from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
 from dsbisect.commits.commits_request import (
     SHORT,
     CommitsRequest,
+    Surroundings,
     surroundings_of,
     untried,
 )
@@ -95,10 +97,7 @@ def run_commits(
     points = scope.points
     common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
     supply = source_supply(engine, ask, common, scope.repository)
-    for point in points:
-        supply.add(point, scope.tree(point))
-    with source_lab(ask, common, supply, points, store=store, watcher=watcher) as laboratory:
-        refuse_ends(ask, scope, supply, laboratory)
+    with ends_lab(ask, scope, common, supply, store=store, watcher=watcher) as laboratory:
         study = CommitsStudy(
             ask=ask,
             scope=scope,
@@ -140,14 +139,25 @@ def run_commits(
     )
 
 
-def refuse_ends(
-    ask: CommitsRequest, scope: Range, supply: SourceSupply, laboratory: Laboratory
-) -> None:
-    """SystematicError where the ends could not be prepared, and all for the same reason."""
-    for failure in tuple(laboratory.failures.values())[:1]:
-        left = untried(ask, map(scope.tree, scope.points), supply.runtimes)
-        remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
-        refuse_equal_ends(laboratory.failures, remedies)
+@contextmanager
+def ends_lab(
+    ask: CommitsRequest,
+    scope: Range,
+    common: Surroundings,
+    supply: SourceSupply,
+    *,
+    store: Store,
+    watcher: Watcher,
+) -> Iterator[Laboratory]:
+    """A lab in which both ends are prepared; SystematicError where neither can be."""
+    for point in scope.points:
+        supply.add(point, scope.tree(point))
+    with source_lab(ask, common, supply, scope.points, store=store, watcher=watcher) as laboratory:
+        for failure in tuple(laboratory.failures.values())[:1]:
+            left = untried(ask, map(scope.tree, scope.points), supply.runtimes)
+            remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
+            refuse_equal_ends(laboratory.failures, remedies)
+        yield laboratory
 
 
 def _time_spent(
@@ -209,7 +219,7 @@ class CommitsStudy:
 
     ask: CommitsRequest
     scope: Range
-    supply: SourceSupply
+    supply: Sources
     answers: Answers
     prepare: Prepare
     tell: Callable[[str], None]
