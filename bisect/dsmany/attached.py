@@ -135,9 +135,7 @@ class RunTold:
             if campaign.boundary is not None and self._new(f"answer {campaign.id}"):
                 self._watcher.answered(campaign.boundary)
 
-    def _tell_turns(
-        self, run: SharedRun, campaign: Campaign, names: Mapping[str, str]
-    ) -> None:
+    def _tell_turns(self, run: SharedRun, campaign: Campaign, names: Mapping[str, str]) -> None:
         samples = self._store.samples(campaign_id=campaign.id)
         for turn in self._store.turns(campaign.id):
             if self._new(turn.id):

@@ -37,6 +37,7 @@ from dsmany.shared_search import (
     Coordinator,
     KnownAnswers,
     StudyOf,
+    UnansweredError,
     campaigns_of,
     ends_of,
     question_of,
@@ -231,7 +232,8 @@ class FleetWorker:
             return
         study, lab = self._study_of(run), self._lab_for(run)
         self._refuse_other(run, self._prepared(lab))
-        study.introduce(turn.candidates, KnownAnswers(store=store, run=run), store)
+        with suppress(UnansweredError):  # as far as it is known
+            study.introduce(turn.candidates, KnownAnswers(store=store, run=run), store)
         record = SharedState(
             campaign_id=campaign.id,
             store=store,
@@ -249,9 +251,9 @@ class FleetWorker:
         self._watcher.step(question_of(campaign), step)
         assert run.prepared is not None  # noqa: S101 - asked before
         ends = ends_of(campaign, run.prepared)
-        TurnTaker(
-            lab=lab, record=record, listener=self._watcher, ends=ends, needs_all=False
-        ).take(turn)
+        TurnTaker(lab=lab, record=record, listener=self._watcher, ends=ends, needs_all=False).take(
+            turn
+        )
 
     def _running(self, run_id: str) -> SharedRun | None:
         with self._store.database.reading() as connection:

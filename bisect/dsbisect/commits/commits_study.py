@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from dsbisect.commits.commit_candidates import Sources, SourceSupply
+from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
 from dsbisect.commits.commits_request import (
     SHORT,
     CommitsRequest,
-    Surroundings,
     surroundings_of,
-    untried,
 )
 from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import (
@@ -27,16 +24,16 @@ from dsbisect.commits.proof import (
     judged,
     prove,
 )
-from dsbisect.commits.source_lab import by_build, source_lab, source_supply, to_see
+from dsbisect.commits.source_lab import LabAnswers, by_build, ends_lab, source_supply, to_see
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
 from dsharness.measure.profiler import check_profiler
-from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Workload
+from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
-from dslab.campaign_loop import Answers, CampaignKind, CampaignOrder
+from dslab.campaign_loop import Answers, CampaignKind
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
@@ -49,8 +46,7 @@ from dsresults.commits_result import (
 from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
-from dssearch.question import Question, Search
-from dssearch.repeated_failure import refuse_equal_ends, remedies_of
+from dssearch.question import Search
 
 USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
 LOOKED_AT = 200  # candidates: beyond this their files are not listed
@@ -139,27 +135,6 @@ def run_commits(
     )
 
 
-@contextmanager
-def ends_lab(
-    ask: CommitsRequest,
-    scope: Range,
-    common: Surroundings,
-    supply: SourceSupply,
-    *,
-    store: Store,
-    watcher: Watcher,
-) -> Iterator[Laboratory]:
-    """A lab in which both ends are prepared; SystematicError where neither can be."""
-    for point in scope.points:
-        supply.add(point, scope.tree(point))
-    with source_lab(ask, common, supply, scope.points, store=store, watcher=watcher) as laboratory:
-        for failure in tuple(laboratory.failures.values())[:1]:
-            left = untried(ask, map(scope.tree, scope.points), supply.runtimes)
-            remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
-            refuse_equal_ends(laboratory.failures, remedies)
-        yield laboratory
-
-
 def _time_spent(
     study: CommitsStudy, laboratory: Laboratory, begun: float, seconds: float
 ) -> TimeSpent:
@@ -170,47 +145,6 @@ def _time_spent(
         named_s=round((study.named_at or begun) - begun, 1),
         proved_s=None if study.proved_at is None else round(study.proved_at - begun, 1),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabAnswers:
-    """``Answers`` of this machine's lab; servers end with the question that they were for."""
-
-    laboratory: Laboratory
-    store: Store
-    watcher: Watcher
-
-    def __call__(
-        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
-    ) -> Campaign:
-        order = CampaignOrder(
-            question=question,
-            workload=workload,
-            search=search,
-            lab=self.laboratory,
-            store=self.store,
-            kind=kind,
-        )
-        try:
-            standing = self._standing(order) if search.looks else None
-            return standing or order.run(self.watcher)
-        finally:
-            for candidate in question.line:
-                self.laboratory.retire(candidate)
-
-    def _standing(self, order: CampaignOrder) -> Campaign | None:
-        """The answer of a run that was stopped before all was told: no finding rests on it."""
-        if order.unfinished is not None:
-            return None
-        known = next(reversed(order.answers), None)
-        if known is None or known.boundary is None:
-            return None
-        told = (each for each in self.store.findings() if each.kind == "commits")
-        if any(known.id in finding.campaigns for finding in told):
-            return None
-        self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
-        self.watcher.answered(known.boundary)
-        return known
 
 
 @dataclass(kw_only=True)

@@ -27,7 +27,12 @@ from dsimages.file_lock import exclusive
 HEAD = "refs/dsbisect/HEAD"  # what the user had checked out
 BRANCHES_AND_TAGS = ("refs/heads", "refs/tags", "refs/remotes")
 # What old histories have, and harms nobody.
-HARMLESS = ("zeroPaddedFilemode", "badTimezone", "missingSpaceBeforeDate", "missingSpaceBeforeEmail")
+HARMLESS = (
+    "zeroPaddedFilemode",
+    "badTimezone",
+    "missingSpaceBeforeDate",
+    "missingSpaceBeforeEmail",
+)
 FSCK = (
     "-c", "fetch.fsckObjects=true",
     *(part for name in HARMLESS for part in ("-c", f"fetch.fsck.{name}=ignore")),
@@ -215,9 +220,7 @@ class Repository:
     users: Git | None = None  # a local one, asked for nothing but what a revision's name means
 
     @classmethod
-    def open(
-        cls, source: str, *, below: str = "", deadline: Deadline | None = None
-    ) -> Repository:
+    def open(cls, source: str, *, below: str = "", deadline: Deadline | None = None) -> Repository:
         """Bring the lab's copy up to date with a URL or a path, or with the refs below a name."""
         limit = deadline or Deadline.after(FETCH_LIMIT_S)
         origin = replace(origin_of(source), below=below)
