@@ -1,4 +1,4 @@
-"""Workers of one process that do the real queue's jobs in a simulated world, when a test says so."""
+"""Workers of one process do the real queue's jobs in a simulated world when a test says so."""
 
 from __future__ import annotations
 
@@ -41,13 +41,17 @@ WORKLOAD = LdcltWorkload(id="w", title="binds")
 QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
 
 
+def nothing() -> None:
+    """What happens before a sample, as a rule."""
+
+
 @dataclass
 class WorldLab(WorldBenches):
     """A lab of a world; ``breaks`` is what this machine's engine does in its next turn."""
 
     paired: bool = True
     breaks: bool = False
-    before_sample: Callable[[], None] = lambda: None
+    before_sample: Callable[[], None] = field(default=nothing)
 
     def ready(self, candidate: str) -> None:
         if self.breaks:

@@ -1,6 +1,6 @@
 """Every order in which machines claim, take, end, die and come back, as a machine of states.
 
-The queue, the store and the planner are the real ones, over a real PostgreSQL; the world is made up.
+The queue, the store and the planner are real, over a real PostgreSQL; the world is made up.
 """
 
 from __future__ import annotations
@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from fleet_of_worlds import STEP, Fleet, WorldLab, begun, finished, now, prove_turns, prove_whole
+from fleet_of_worlds import (
+    STEP,
+    Fleet,
+    WorldLab,
+    begun,
+    finished,
+    nothing,
+    now,
+    prove_turns,
+    prove_whole,
+)
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -76,7 +86,7 @@ class Interleavings(RuleBasedStateMachine):
         lab = self.fleet.labs[name]
         before, lab.before_sample = lab.taken, killed
         take()
-        del lab.before_sample
+        lab.before_sample = nothing
         self.fleet.dies(name)
 
     @precondition(lambda self: len(self.fleet.workers) > 1)
@@ -97,7 +107,7 @@ class Interleavings(RuleBasedStateMachine):
 
         lab.before_sample = silent
         take()
-        del lab.before_sample
+        lab.before_sample = nothing
 
     def _take(self) -> tuple[str, Callable[[], None]] | None:
         """The first machine that has a turn, and how it takes it."""
@@ -124,7 +134,10 @@ class Interleavings(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             ended = finished(self.fleet, self.shared)
-            assert (ended.state, ended.left_out) == (RunState.DONE, {})
+            assert (ended.state, ended.left_out) == (RunState.DONE, {}), (
+                ended.why,
+                self.fleet.told,
+            )
             prove_whole(self.store, self.shared)
             assert not cancel_run(self.store, self.shared)
         finally:
