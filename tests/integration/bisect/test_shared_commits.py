@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bind_history import ROW, history
 from debian_sources import debian_source
 from fleet_of_worlds import prove_turns
 from lab import Running, dsbisect, small_matrix, start
 from postgresql_cluster import Cluster, running_cluster
 from sqlalchemy import text
-from test_bind_commits import ROW, history
 
 from dsharness.model import TurnState
 from dsharness.paths import logs_home
