@@ -182,7 +182,9 @@ class SharedCommits:
         except SourceError as error:
             raise SourceError(
                 f"this machine cannot fetch the commits: {error.message}",
-                hint="with `--refs URL` they travel through a bare repository that all can reach",
+                hint=error.hint
+                if asked.below
+                else "with `--refs URL` they travel through a bare repository that all can reach",
             ) from error
         repository = replace(found, source=asked.repository, remotes=asked.remotes, users=None)
         scope = laid_range(self.ask, repository)
