@@ -62,7 +62,7 @@ class SharedStudy(Protocol):
         ...
 
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
-        """Ask all questions, and tell what is to be kept besides their answers.
+        """Ask all questions, and tell what is to be kept with their answers.
 
         It is played again whenever a turn has ended, and left where a question has no answer yet.
         """

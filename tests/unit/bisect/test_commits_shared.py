@@ -39,7 +39,7 @@ def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Past:
         made.commit(name)
         made.tag(f"389-ds-base-2.0.{len(made.named)}", annotated=name == "two")
     made.switch("private", "one")
-    made.commit("nobody's business")
+    made.commit("secret")
     made.switch("main")
     return made
 
