@@ -15,7 +15,7 @@ from dsharness.model import Campaign, RunState, SharedRun
 from dslab.watcher import Watcher
 from dsmany.fleet import fit_for, fleet_of
 from dsmany.job_queue import JobQueue
-from dsmany.shared_search import SharedStudy, campaigns_of, question_of
+from dsmany.shared_search import SharedStudy, campaigns_of, question_of, settle_run
 from dsresults.store import Store
 from dsresults.store.shared_records import (
     add_run,
@@ -74,6 +74,7 @@ def cancel_run(store: Store, run: SharedRun) -> bool:
         if now is None or now.state is not RunState.RUNNING:
             return False
         write_run(connection, now.model_copy(update={"state": RunState.CANCELLED}))
+    settle_run(store, run)
     return True
 
 

@@ -98,6 +98,12 @@ def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
     return found
 
 
+def settle_run(store: Store, run: SharedRun) -> None:
+    """End what machines have of a run that has ended: what they still measure does not count."""
+    for campaign in campaigns_of(store, run):
+        store.settle_turns(campaign.id, {turn.machine for turn in store.turns(campaign.id)})
+
+
 def question_of(campaign: Campaign) -> Question:
     """What a stored campaign asks."""
     return Question(
@@ -153,6 +159,8 @@ class Coordinator:
                 changed = run.model_copy(update={"state": RunState.FAILED, "why": str(error)})
             if changed != run:
                 write_run(connection, changed)
+        if changed.state is RunState.FAILED:
+            settle_run(self.store, changed)
 
     def _advanced(
         self, connection: Connection, run: SharedRun, study: SharedStudy | None

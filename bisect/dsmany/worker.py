@@ -41,6 +41,7 @@ from dsmany.shared_search import (
     campaigns_of,
     ends_of,
     question_of,
+    settle_run,
 )
 from dsresults.store import Store
 from dsresults.store.records import put_image, put_turn
@@ -336,6 +337,8 @@ class FleetWorker:
                 changed = changed.model_copy(update={"state": RunState.FAILED, "why": reasons})
             write_run(connection, changed)
             self._jobs.advance(connection, run.id)
+        if changed.state is RunState.FAILED:
+            settle_run(self._store, changed)
 
     def _tidy(self, ended: threading.Event) -> None:
         """Between turns: end what was left begun, and close the lab of a run that has ended."""

@@ -149,6 +149,7 @@ def test_a_cancelled_run_keeps_its_samples_and_asks_for_nothing(store: Store) ->
         taken = len(store.samples())
         assert cancel_run(store, run)
         assert not cancel_run(store, run)
+        assert TurnState.PLANNED not in {turn.state for turn in turns_of(store, run)}
         while jobs := fleet.jobs():
             fleet.do(jobs[0])
     assert len(store.samples()) == taken

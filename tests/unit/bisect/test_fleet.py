@@ -76,6 +76,7 @@ def test_a_run_has_no_more_machines_than_it_asked_for() -> None:
     assert names(free_for(run(), fleet, ())) == ["a", "b"]
     assert names(free_for(run(), fleet, {"b"})) == ["a"]
     assert not free_for(run(), fleet, {"a", "b"})
+    assert names(free_for(run(preparing="c"), fleet, ())) == ["c", "a"]  # it is ready
 
 
 def test_turns_of_the_dead_the_forgotten_and_the_left_out_are_lost() -> None:
