@@ -191,6 +191,16 @@ class TurnTaker:
 CampaignKind = Literal["rows", "commits", "measure", "levels", "endurance", "validate"]
 
 
+class Answers(Protocol):
+    """Answers questions, one after the other; how and where they are measured is its matter."""
+
+    def __call__(
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        """The campaign with its answer."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class CampaignOrder:
     """A question with its search, the lab that samples come from, and the store that keeps them."""

@@ -155,6 +155,10 @@ class Laboratory:
         """The first candidate's name stays with an image that several share."""
         return {golden.image.key: golden.image for golden in reversed(self.goldens.values())}
 
+    def images_of(self, candidates: Iterable[str]) -> list[Image]:
+        """Each under its own name, as far as they were made."""
+        return [self.goldens[name].image for name in candidates if name in self.goldens]
+
     @property
     def paired(self) -> bool:
         """Whether two candidates are measured at the same time."""

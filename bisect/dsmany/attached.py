@@ -15,7 +15,7 @@ from dsharness.model import Campaign, RunState, SharedRun
 from dslab.watcher import Watcher
 from dsmany.fleet import fit_for, fleet_of
 from dsmany.job_queue import JobQueue
-from dsmany.shared_search import SharedStudy, campaign_id_of
+from dsmany.shared_search import SharedStudy, campaigns_of, question_of, settle_run
 from dsresults.store import Store
 from dsresults.store.shared_records import (
     add_run,
@@ -24,7 +24,7 @@ from dsresults.store.shared_records import (
     locked_run,
     write_run,
 )
-from dssearch.question import Measure, Question
+from dssearch.question import Measure
 
 LOOK_S = 0.5
 
@@ -74,6 +74,7 @@ def cancel_run(store: Store, run: SharedRun) -> bool:
         if now is None or now.state is not RunState.RUNNING:
             return False
         write_run(connection, now.model_copy(update={"state": RunState.CANCELLED}))
+    settle_run(store, run)
     return True
 
 
@@ -88,9 +89,8 @@ class RunTold:
 
     def until_ended(self, run_id: str) -> SharedRun:
         """Tell until the run has ended, however it does."""
-        lines = [question.line for question, _ in self._study.questions]
-        rows = tuple(dict.fromkeys(row for line in lines for row in line))
-        self._watcher.begin(rows, len(lines))
+        rows = self._study.begins_with
+        self._watcher.begin(rows, self._study.questions)
         while True:
             try:
                 with self._store.database.reading() as connection:
@@ -130,29 +130,22 @@ class RunTold:
                     self._watcher.prepared(row)
 
     def _tell_campaigns(self, run: SharedRun, names: Mapping[str, str]) -> None:
-        there: list[Campaign] = []
-        for number, (question, _) in enumerate(self._study.questions):
-            campaign = self._store.campaign(campaign_id_of(run, number))
-            if campaign is None:
-                break
-            there.append(campaign)
-            self._tell_turns(run, campaign.id, question, names)
-            if campaign.boundary is not None and self._new(f"answer {number}"):
+        self.campaigns = tuple(campaigns_of(self._store, run))
+        for campaign in self.campaigns:
+            self._tell_turns(run, campaign, names)
+            if campaign.boundary is not None and self._new(f"answer {campaign.id}"):
                 self._watcher.answered(campaign.boundary)
-        self.campaigns = tuple(there)
 
-    def _tell_turns(
-        self, run: SharedRun, campaign_id: str, question: Question, names: Mapping[str, str]
-    ) -> None:
-        samples = self._store.samples(campaign_id=campaign_id)
-        for turn in self._store.turns(campaign_id):
+    def _tell_turns(self, run: SharedRun, campaign: Campaign, names: Mapping[str, str]) -> None:
+        samples = self._store.samples(campaign_id=campaign.id)
+        for turn in self._store.turns(campaign.id):
             if self._new(turn.id):
                 step = Measure(
                     turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
                     why=f"{', '.join(turn.candidates)} on {names.get(turn.machine, turn.machine)}",
                     remaining=run.remaining,
                 )  # fmt: skip
-                self._watcher.step(question, step)
+                self._watcher.step(question_of(campaign), step)
             for sample in samples:
                 of_it = (sample.turn, sample.attempt) == (turn.number, turn.attempt)
                 if of_it and self._new(sample.id):
@@ -178,7 +171,7 @@ def refuse_unanswered(run: SharedRun) -> None:
     if run.state is RunState.CANCELLED:
         raise StoppedError(
             f"run {run.id} was cancelled; every finished sample is stored",
-            hint="`dsbisect bisect rows` with the same options begins a new one",
+            hint="the same command begins a new one",
         )
     if run.state is RunState.FAILED:
         raise InconclusiveError(

@@ -71,10 +71,14 @@ def _largest(machines: Sequence[FleetMachine]) -> str:
 def free_for(
     run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]
 ) -> tuple[FleetMachine, ...]:
-    """Those of them that have no turn of this run, as many as the run may still use."""
+    """Those of them that have no turn of this run, as many as the run may still use.
+
+    The one that prepared it comes first: it has built what others have yet to build.
+    """
     fit = fit_for(run, fleet)
     at_work = sum(machine.id in busy for machine in fit)
     free = [machine for machine in fit if machine.id not in busy]
+    free.sort(key=lambda machine: machine.id != run.preparing)
     return tuple(free[: max(0, run.machines - at_work)])
 
 

@@ -7,7 +7,7 @@ process that dies meanwhile changes nothing, and its lock ends with its connecti
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,19 +17,34 @@ from sqlalchemy import Connection
 
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
-from dsharness.errors import DsbisectError
-from dsharness.model import Boundary, Campaign, Prepared, RunState, SharedRun, TurnState, Workload
+from dsharness.errors import (
+    CandidateError,
+    InconclusiveError,
+    MatrixError,
+    SystematicError,
+    UsageError,
+)
+from dsharness.model import (
+    Boundary,
+    Campaign,
+    Finding,
+    Prepared,
+    RunState,
+    SharedRun,
+    TurnState,
+    Workload,
+)
 from dsharness.model.campaign import NAMESPACE
-from dslab.campaign_loop import CampaignKind, turn_of
+from dslab.campaign_loop import Answers, CampaignKind, turn_of
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import FleetMember, fleet_of, free_for, lost_to
 from dsmany.job_queue import JobQueue
 from dsresults.store import Store
-from dsresults.store.records import put_turn
-from dsresults.store.shared_records import find_runs, locked_run, write_run
+from dsresults.store.records import put_finding, put_turn
+from dsresults.store.shared_records import find_run, locked_run, write_run
 from dssearch.planner import advance, history_of
-from dssearch.question import Answer, Measure, Question, Search
+from dssearch.question import Answer, History, Measure, Question, Search
 from dssearch.search_record import choice_of, inputs_of, search_of
 
 
@@ -37,15 +52,24 @@ class SharedStudy(Protocol):
     """What a run asks, and how its candidates are made: read from its request."""
 
     @property
-    def kind(self) -> CampaignKind: ...
-
-    @property
-    def questions(self) -> Sequence[tuple[Question, Workload]]:
-        """They are answered one after the other."""
+    def begins_with(self) -> tuple[str, ...]:
+        """The candidates that each machine prepares before its first turn."""
         ...
 
-    def search(self, number: int, answered: Sequence[Campaign], *, paired: bool) -> Search:
-        """The search for that question; earlier answers say where to look first."""
+    @property
+    def questions(self) -> int:
+        """How many there are, as far as that is known before the first answer."""
+        ...
+
+    def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
+        """Ask all questions, and tell what is to be kept with their answers.
+
+        It is played again whenever a turn has ended, and left where a question has no answer yet.
+        """
+        ...
+
+    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+        """Let this machine's lab know candidates that follow from earlier answers."""
         ...
 
     def lab(
@@ -53,12 +77,61 @@ class SharedStudy(Protocol):
     ) -> AbstractContextManager[Laboratory]: ...
 
 
+class UnansweredError(Exception):
+    """A question has no answer yet: nothing that follows from it can be asked."""
+
+
 StudyOf = Callable[[SharedRun], SharedStudy]
+FAULTS_OF_RUN = (CandidateError, InconclusiveError, MatrixError, SystematicError, UsageError)
 
 
 def campaign_id_of(run: SharedRun, number: int) -> str:
     """Of its question of that number; whoever asks first stores the campaign."""
     return str(uuid.uuid5(NAMESPACE, f"{run.id}/question/{number}"))
+
+
+def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
+    """Those that a run has asked so far, in order."""
+    found: list[Campaign] = []
+    while campaign := store.campaign(campaign_id_of(run, len(found))):
+        found.append(campaign)
+    return found
+
+
+def settle_run(store: Store, run: SharedRun) -> None:
+    """End what machines have of a run that has ended: what they still measure does not count."""
+    for campaign in campaigns_of(store, run):
+        store.settle_turns(campaign.id, {turn.machine for turn in store.turns(campaign.id)})
+
+
+def question_of(campaign: Campaign) -> Question:
+    """What a stored campaign asks."""
+    return Question(
+        series_id=campaign.series_id,
+        line=campaign.line,
+        workload_id=campaign.workload_id,
+        settings_id=campaign.settings_id,
+        metric=campaign.metric,
+    )
+
+
+@dataclass(kw_only=True)
+class KnownAnswers:
+    """``Answers`` that the store has; UnansweredError for the first one that it has not."""
+
+    store: Store
+    run: SharedRun
+    asked: int = 0
+
+    def __call__(
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        del question, workload, search, kind  # the same as when it was planned
+        campaign = self.store.campaign(campaign_id_of(self.run, self.asked))
+        self.asked += 1
+        if campaign is None or campaign.boundary is None:
+            raise UnansweredError
+        return campaign
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,46 +142,43 @@ class Coordinator:
     jobs: JobQueue
     study_of: StudyOf
 
-    def advance_all(self) -> None:
-        """Plan for every run: what a dead machine had goes to others."""
-        with self.store.database.reading() as connection:
-            runs = find_runs(connection, RunState.RUNNING)
-        for run in runs:
-            self.advance(run.id)
-
     def advance(self, run_id: str) -> None:
         """Give free machines turns until none is free, or the run has its answers."""
+        with self.store.database.reading() as connection:
+            seen = find_run(connection, run_id)
+        if seen is None or seen.state is not RunState.RUNNING:
+            return
+        study = self.study_of(seen) if seen.prepared else None  # before the lock: it may be fetched
         with self.store.database.writing() as connection:
             run = locked_run(connection, run_id)
             if run is None or run.state is not RunState.RUNNING:
                 return
             try:
-                changed = self._advanced(connection, run)
-            except DsbisectError as error:
+                changed = self._advanced(connection, run, study)
+            except FAULTS_OF_RUN as error:
                 changed = run.model_copy(update={"state": RunState.FAILED, "why": str(error)})
             if changed != run:
                 write_run(connection, changed)
+        if changed.state is RunState.FAILED:
+            settle_run(self.store, changed)
 
-    def _advanced(self, connection: Connection, run: SharedRun) -> SharedRun:
+    def _advanced(
+        self, connection: Connection, run: SharedRun, study: SharedStudy | None
+    ) -> SharedRun:
         fleet = fleet_of(self.store)
         if run.prepared is None:
             return self._first_prepared(connection, run, fleet)
-        study, answered = self.study_of(run), list[Campaign]()
-        for number, (question, workload) in enumerate(study.questions):
-            search = study.search(number, answered, paired=run.prepared.paired)
-            campaign = self._campaign(run, study, number, search)
-            if campaign.boundary is None:
-                asked = _Asked(
-                    run=run, prepared=run.prepared, campaign=campaign, question=question,
-                    workload=workload, search=search_of(campaign) if search.looks else search,
-                )  # fmt: skip
-                found = self._planned(connection, asked, fleet)
-                if isinstance(found, int):
-                    return run.model_copy(update={"remaining": found})
-                at = _now()
-                self.store.finish_campaign(campaign.id, found, at)
-                campaign = campaign.model_copy(update={"boundary": found, "finished_at": at})
-            answered.append(campaign)
+        if study is None:  # it was prepared since: the job that says so comes too
+            return run
+        planned = _PlannedAnswers(
+            plans=self, connection=connection, run=run, prepared=run.prepared, fleet=fleet
+        )
+        try:
+            finding = study.answer(planned, self.store, paired=run.prepared.paired)
+        except UnansweredError:
+            return run.model_copy(update={"remaining": planned.remaining})
+        if finding is not None:
+            put_finding(self.store.database, connection, finding)
         return run.model_copy(update={"state": RunState.DONE, "remaining": 0})
 
     def _first_prepared(
@@ -123,76 +193,101 @@ class Coordinator:
         self.jobs.prepare(connection, run.id, first.id)
         return run.model_copy(update={"preparing": first.id})
 
+
+@dataclass(kw_only=True)
+class _PlannedAnswers:
+    """``Answers`` of a run: what has none yet gets turns, and is asked for no further."""
+
+    plans: Coordinator
+    connection: Connection
+    run: SharedRun
+    prepared: Prepared
+    fleet: Sequence[FleetMember]
+    asked: int = 0
+    remaining: int = 0
+
+    def __call__(
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        campaign = self._campaign(question, workload, search, kind)
+        if campaign.boundary is None:
+            search = search_of(campaign) if search.looks else search
+            found = self._planned(campaign, question, workload, search)
+            if isinstance(found, int):
+                self.remaining = found
+                raise UnansweredError
+            at = _now()
+            self.plans.store.finish_campaign(campaign.id, found, at)
+            campaign = campaign.model_copy(update={"boundary": found, "finished_at": at})
+        return campaign
+
     def _campaign(
-        self, run: SharedRun, study: SharedStudy, number: int, search: Search
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
     ) -> Campaign:
         """The stored campaign of a question, which is stored now if it is new."""
-        question, workload = study.questions[number]
-        prepared = run.prepared
-        assert prepared is not None  # noqa: S101 - asked before
-        campaign_id = campaign_id_of(run, number)
-        if there := self.store.campaign(campaign_id):
+        campaign_id = campaign_id_of(self.run, self.asked)
+        self.asked += 1
+        if there := self.plans.store.campaign(campaign_id):
             return there
         campaign = Campaign(
             id=campaign_id,
-            kind=study.kind,
+            kind=kind,
             line=question.line,
             series_id=question.series_id,
             workload_id=question.workload_id,
             settings_id=question.settings_id,
             metric=question.metric,
             started_at=_now(),
-            fingerprint=_fingerprint(question, workload, search, prepared),
-            unmeasured=prepared.unmeasurable,
+            fingerprint=_fingerprint(question, workload, search, self.prepared),
+            unmeasured=self.prepared.unmeasurable,
             search=choice_of(search),
         )
-        self.store.add_campaign(campaign)
+        self.plans.store.add_campaign(campaign)
         return campaign
 
     def _planned(
-        self, connection: Connection, asked: _Asked, fleet: Sequence[FleetMember]
+        self, campaign: Campaign, question: Question, workload: Workload, search: Search
     ) -> Boundary | int:
         """Plan a turn for each free machine: the answer, or how many samples are still expected."""
-        run, campaign_id, prepared = asked.run, asked.campaign.id, asked.prepared
-        turns = self.store.turns(campaign_id)
+        store, run, prepared = self.plans.store, self.run, self.prepared
+        turns = store.turns(campaign.id)
         busy = {turn.machine for turn in turns if turn.state is TurnState.PLANNED}
-        if lost := lost_to(run, fleet, busy):
-            self.store.settle_turns(campaign_id, lost)
-            turns = self.store.turns(campaign_id)
+        if lost := lost_to(run, self.fleet, busy):
+            store.settle_turns(campaign.id, lost)
+            turns = store.turns(campaign.id)
             busy -= lost
-        free = list(free_for(run, fleet, busy))
-        samples = self.store.samples(campaign_id=campaign_id)
-        history = history_of(samples, turns, prepared.unmeasurable, {})
+        free = list(free_for(run, self.fleet, busy))
+        samples = store.samples(campaign_id=campaign.id)
+        history = history_of(samples, turns, prepared.unmeasurable, ends_of(campaign, prepared))
+        if not search.looks:
+            _refuse_missing(question, history)
         remaining = run.remaining
         while free or not busy:
-            step = advance(asked.question, asked.search, history, turns)
+            step = advance(question, search, history, turns)
             if isinstance(step, Answer):
                 return step.boundary
             if not isinstance(step, Measure) or not free:
                 break
-            machine = free.pop(0).id
-            turn = turn_of(
-                campaign_id, step, workload=asked.workload,
-                way=prepared.procedure.way, machine=machine,
-            )  # fmt: skip
-            put_turn(self.store.database, connection, turn)
-            self.jobs.take(connection, run.id, turn)
+            machine, way = free.pop(0).id, prepared.procedure.way
+            turn = turn_of(campaign.id, step, workload=workload, way=way, machine=machine)
+            put_turn(store.database, self.connection, turn)
+            self.plans.jobs.take(self.connection, run.id, turn)
             turns.append(turn)
             busy.add(machine)
             remaining = step.remaining
         return remaining
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """One question of a run, with all that a step of it is planned from."""
+def ends_of(campaign: Campaign, prepared: Prepared) -> Mapping[str, str]:
+    """What could not be measured before a search over commits began: as on one machine."""
+    return prepared.unmeasurable if campaign.kind == "commits" else {}
 
-    run: SharedRun
-    prepared: Prepared
-    campaign: Campaign
-    question: Question
-    workload: Workload
-    search: Search
+
+def _refuse_missing(question: Question, history: History) -> None:
+    """InconclusiveError where nothing can be said without a candidate."""
+    for name, why in history.unmeasurable.items():
+        if name in question.line:
+            raise InconclusiveError(f"{name} cannot be measured: {why}")
 
 
 def _fingerprint(question: Question, workload: Workload, search: Search, prepared: Prepared) -> str:

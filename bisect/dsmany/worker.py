@@ -33,9 +33,18 @@ from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of
 from dsmany.job_queue import JobQueue
-from dsmany.shared_search import Coordinator, StudyOf, campaign_id_of
+from dsmany.shared_search import (
+    Coordinator,
+    KnownAnswers,
+    StudyOf,
+    UnansweredError,
+    campaigns_of,
+    ends_of,
+    question_of,
+    settle_run,
+)
 from dsresults.store import Store
-from dsresults.store.records import put_turn
+from dsresults.store.records import put_image, put_turn
 from dsresults.store.shared_records import (
     CLAIM,
     find_run,
@@ -45,7 +54,7 @@ from dsresults.store.shared_records import (
     put_machine,
     write_run,
 )
-from dssearch.question import Measure, Question
+from dssearch.question import Measure
 
 NOISE_ROUNDS, NOISE_ROUND_S = 6, 0.5
 TIDY_S = 1.0
@@ -105,9 +114,10 @@ class SharedState(CampaignState):
 
     jobs: JobQueue
     run_id: str
+    lab: Laboratory
 
     def put(self, turn: Turn) -> None:
-        """The end of a turn and the job that follows from it: both, or neither."""
+        """The end of a turn, what was measured and the job that follows: all of it, or nothing."""
         if turn.state is TurnState.PLANNED:
             super().put(turn)
             return
@@ -115,6 +125,8 @@ class SharedState(CampaignState):
         database = self.store.database
         with database.writing() as connection:
             put_turn(database, connection, turn)
+            for image in self.lab.images_of(turn.candidates):
+                put_image(database, connection, image, added_at=datetime.now(UTC).isoformat())
             self.jobs.advance(connection, self.run_id)
         self.by_id[turn.id] = turn
 
@@ -166,11 +178,23 @@ class FleetWorker:
 
     def advance(self, run_id: str) -> None:
         """A job: plan for a run."""
-        self._plans.advance(run_id)
+        self._planned(run_id)
 
     def reap(self) -> None:
         """A job: plan for all runs, as what was to ask for it may have died."""
-        self._plans.advance_all()
+        with self._store.database.reading() as connection:
+            runs = find_runs(connection, RunState.RUNNING)
+        for run in runs:
+            self._planned(run.id)
+
+    def _planned(self, run_id: str) -> None:
+        """Plan; what this machine cannot read, such as a repository, another one may."""
+        try:
+            self._plans.advance(run_id)
+        except StoreError:
+            raise
+        except DsbisectError as error:
+            self._tell(error.message)
 
     def prepare(self, run_id: str) -> None:
         """A job: be the first to prepare a run's candidates; the others must find the same."""
@@ -207,8 +231,10 @@ class FleetWorker:
         if any((each.turn, each.attempt) == (turn.number, turn.attempt) for each in samples):
             self._unsettled = True  # half of it was taken when the job came before
             return
-        lab = self._lab_for(run)
+        study, lab = self._study_of(run), self._lab_for(run)
         self._refuse_other(run, self._prepared(lab))
+        with suppress(UnansweredError):  # as far as it is known
+            study.introduce(turn.candidates, KnownAnswers(store=store, run=run), store)
         record = SharedState(
             campaign_id=campaign.id,
             store=store,
@@ -217,17 +243,16 @@ class FleetWorker:
             by_id={each.id: each for each in store.turns(campaign.id)},
             jobs=self._jobs,
             run_id=run.id,
+            lab=lab,
         )
-        question = Question(
-            series_id=campaign.series_id, line=campaign.line, workload_id=campaign.workload_id,
-            settings_id=campaign.settings_id, metric=campaign.metric,
-        )  # fmt: skip
         step = Measure(
             turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
             why=f"on {self._machine.name}", remaining=run.remaining,
         )  # fmt: skip
-        self._watcher.step(question, step)
-        TurnTaker(lab=lab, record=record, listener=self._watcher, ends={}, needs_all=False).take(
+        self._watcher.step(question_of(campaign), step)
+        assert run.prepared is not None  # noqa: S101 - asked before
+        ends = ends_of(campaign, run.prepared)
+        TurnTaker(lab=lab, record=record, listener=self._watcher, ends=ends, needs_all=False).take(
             turn
         )
 
@@ -269,7 +294,7 @@ class FleetWorker:
             for name, of_first, of_mine in (
                 ("class of machine", first.class_name, mine.class_name),
                 ("way to measure", first.procedure, mine.procedure),
-                ("candidates", first.identities, mine.identities),
+                ("candidates", *_both(first, mine)),
             )
             if of_first != of_mine
         ]
@@ -312,6 +337,8 @@ class FleetWorker:
                 changed = changed.model_copy(update={"state": RunState.FAILED, "why": reasons})
             write_run(connection, changed)
             self._jobs.advance(connection, run.id)
+        if changed.state is RunState.FAILED:
+            settle_run(self._store, changed)
 
     def _tidy(self, ended: threading.Event) -> None:
         """Between turns: end what was left begun, and close the lab of a run that has ended."""
@@ -338,8 +365,8 @@ class FleetWorker:
         with self._store.database.reading() as connection:
             runs = find_runs(connection, RunState.RUNNING)
         for run in runs:
-            for number in range(len(self._study_of(run).questions)):
-                self._store.settle_turns(campaign_id_of(run, number), {self._machine.id})
+            for campaign in campaigns_of(self._store, run):
+                self._store.settle_turns(campaign.id, {self._machine.id})
             with self._store.database.writing() as connection:
                 now = locked_run(connection, run.id)
                 if now is not None and now.preparing == self._machine.id and now.prepared is None:
@@ -354,6 +381,13 @@ class FleetWorker:
             self._close_lab()
             with suppress(DsbisectError):  # others notice it by its silence
                 self._settle()
+
+
+def _both(first: Prepared, mine: Prepared) -> tuple[object, object]:
+    """What each says of the candidates that the first one prepared: more may have come since."""
+    here = {name: mine.identities.get(name) for name in first.identities}
+    failed = [set(each.unmeasurable) for each in (first, mine)]
+    return (first.identities, failed[0]), (here, failed[1])
 
 
 class UnlikeError(DsbisectError):

@@ -92,14 +92,17 @@ class History:
     def after(self, samples: Iterable[Sample], unmeasurable: Mapping[str, str]) -> History:
         """The history with these as well.
 
-        Earlier samples of a candidate that came from another image don't count any more: the
-        search was interrupted, and its inputs have changed since.
+        Earlier samples of a candidate that came from another image of the same machine don't count
+        any more: the search was interrupted, and its inputs have changed since. Each machine makes
+        images of its own.
         """
         groups: dict[str, list[Sample]] = {}
         for sample in samples:
             group = groups.get(sample.candidate_id) or list(self.of(sample.candidate_id))
-            if group and group[-1].image_key != sample.image_key:
-                group = []
+            here = sample.machine.id
+            last = next((each for each in reversed(group) if each.machine.id == here), None)
+            if last is not None and last.image_key != sample.image_key:
+                group = [each for each in group if each.machine.id != here]
             groups[sample.candidate_id] = [*group, sample]
         merged = {name: tuple(group) for name, group in groups.items()}
         return History(

@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -29,6 +30,11 @@ class Cluster:
 
     folder: Path
     user: str
+    control: Callable[..., None]  # pg_ctl with these arguments
+
+    def restart(self) -> None:
+        """End it at once, as a crash does, and start it again."""
+        self.control("restart", "-w", "-m", "immediate", "-l", str(self.folder / "log"))
 
     def url(self, database: str, user: str = "") -> str:
         return f"postgresql://{user or self.user}@/{database}?host={self.folder}"
@@ -77,7 +83,7 @@ def running_cluster() -> Iterator[Cluster]:
         options = f"-c listen_addresses='' -c fsync=off -k {folder}"
         run("pg_ctl", "start", "-w", "-l", str(folder / "log"), "-o", options)
         try:
-            yield Cluster(folder=folder, user=owner)
+            yield Cluster(folder=folder, user=owner, control=partial(run, "pg_ctl"))
         finally:
             run("pg_ctl", "stop", "-m", "immediate")
     finally:

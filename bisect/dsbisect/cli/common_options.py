@@ -189,3 +189,20 @@ def build_spec(
     chosen = DriverName(driver) if driver else fitting
     files = tuple(str(path.absolute()) for path in patches)
     return BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
+
+
+MACHINES = 4
+MeasuredOn = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="URL",
+        help="Have it measured by the workers of this PostgreSQL (`dsbisect worker`).",
+    ),
+]
+MostMachines = Annotated[
+    int, typer.Option("--machines", help="With --on: as many machines at most.")
+]
+MachineClass = Annotated[
+    str, typer.Option("--class", help="With --on: machines of this class. Default: the most.")
+]

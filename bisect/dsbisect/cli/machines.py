@@ -1,9 +1,9 @@
-"""`worker`, `machines`, `attach`, `cancel`, `bisect rows --on`: searches of several machines."""
+"""`worker`, `machines`, `attach`, `cancel`, `bisect … --on`: searches of several machines."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +13,10 @@ import typer
 from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder
 
 if TYPE_CHECKING:
-    from dsbisect.rows_study import RowsRequest
-    from dsbisect.search_options import SearchOptions
+    from pydantic import JsonValue
+
+    from dsbisect.shared_studies import Shared
+    from dsharness.model import Campaign, SharedRun
     from dsmany.fleet import FleetMember
     from dsresults.store import Store
 
@@ -56,7 +58,7 @@ def worker(
     import sys
 
     from dsbisect.cli.search_progress import Events, Watch
-    from dsbisect.shared_rows import SharedRowsStudies
+    from dsbisect.shared_studies import SharedStudies
     from dsharness.containers.engine_probe import detect
     from dsharness.errors import UsageError
     from dsharness.machine.host import name_part
@@ -79,7 +81,7 @@ def worker(
             f"noise {machine.noise_pct} %, class: {machine.class_name}"
         )
         FleetWorker(
-            machine=machine, engine=engine, store=store, study_of=SharedRowsStudies(),
+            machine=machine, engine=engine, store=store, study_of=SharedStudies(fetched=True),
             watcher=watch, tell=watch.note,
         ).serve()  # fmt: skip
 
@@ -173,7 +175,7 @@ def attach(
     from dsmany.attached import named_run
 
     with _shared(on) as store:
-        _follow(store, named_run(store, run).id, output, events=events, as_json=as_json)
+        _follow(store, named_run(store, run), output, events=events, as_json=as_json)
 
 
 def cancel(run: RunId, *, on: On, as_json: AsJson = False) -> None:
@@ -194,60 +196,83 @@ def _say(told: str, facts: dict[str, object], *, as_json: bool) -> None:
     typer.echo(json.dumps(facts) if as_json else told)
 
 
-def shared_study(
-    request: RowsRequest,
-    options: SearchOptions,
+def follow_shared(
+    document: Mapping[str, JsonValue],
     output: Path | None,
     *,
     on: str,
+    store: str | None,
     machines: int,
     class_name: str,
     events: bool,
     as_json: bool,
 ) -> None:
-    """`bisect rows --on`: begin the run, or find the one that is under way, and show it."""
-    from dsbisect.shared_rows import document_of
-    from dsbuilds.build_request import check_rows
+    """`bisect … --on`: begin the run, or find the one that is under way, and show it."""
     from dsharness.errors import UsageError
     from dsmany.attached import begin_run
 
+    if store:
+        raise UsageError("--store and --on: two databases", hint="leave out --store")
     if machines < 1:
         raise UsageError(f"--machines {machines}: must be above 0", hint="leave it out")
-    named = {name for line in request.lines for name in line}
-    check_rows(request.matrix, (row for row in request.matrix.rows if row.id in named))
-    document = document_of(request, options)
-    with _shared(on) as store:
-        run = begin_run(store, document, machines=machines, class_name=class_name)
+    with _shared(on) as shared:
+        run = begin_run(shared, document, machines=machines, class_name=class_name)
         typer.echo(f"run {run.id}", err=True)
-        _follow(store, run.id, output, events=events, as_json=as_json)
+        _follow(shared, run, output, events=events, as_json=as_json)
 
 
-def _follow(store: Store, run_id: str, output: Path | None, *, events: bool, as_json: bool) -> None:
-    from dsbisect.cli.bisect import tell_findings
+def _follow(
+    store: Store, run: SharedRun, output: Path | None, *, events: bool, as_json: bool
+) -> None:
     from dsbisect.cli.search_progress import Events, Watch
-    from dsbisect.rows_study import Findings
-    from dsbisect.shared_rows import SharedRowsStudies
+    from dsbisect.shared_studies import shared_study
     from dsharness.errors import StoppedError
-    from dsmany.attached import RunTold, named_run, refuse_unanswered
-    from dsresults.profile_pair import profiles_of
+    from dsmany.attached import RunTold, refuse_unanswered
 
-    study = SharedRowsStudies()(named_run(store, run_id))
+    study = shared_study(run)
     try:
         with Events() if events else Watch() as watch:
             told = RunTold(store, study, watch)
-            run = told.until_ended(run_id)
+            ended = told.until_ended(run.id)
     except KeyboardInterrupt as error:
         raise StoppedError(
-            f"detached: the machines go on with run {run_id}",
-            hint=f"`dsbisect attach {run_id[:8]}` shows it again, `dsbisect cancel` ends it",
+            f"detached: the machines go on with run {run.id}",
+            hint=f"`dsbisect attach {run.id[:8]}` shows it again, `dsbisect cancel` ends it",
         ) from error
-    refuse_unanswered(run)
-    samples, images = store.measured_in(told.campaigns)
-    profiles = profiles_of(store.findings(), (each.id for each in told.campaigns))
-    findings = Findings(
-        campaigns=told.campaigns, samples=tuple(samples), images=images, profiles=profiles
+    refuse_unanswered(ended)
+    _tell(study, store, told.campaigns, output, as_json=as_json)
+
+
+def _tell(
+    study: Shared,
+    store: Store,
+    campaigns: tuple[Campaign, ...],
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """The answer as one machine tells it."""
+    from dsbisect.cli.bisect import tell_findings
+    from dsbisect.cli.bisect_commits import tell_commits
+    from dsbisect.commits.commits_study import CommitsResult
+    from dsbisect.rows_study import Findings
+    from dsbisect.shared_rows import SharedRows
+    from dsresults.profile_pair import profiles_of
+
+    known = store.findings()
+    if isinstance(study, SharedRows):
+        samples, images = store.measured_in(campaigns)
+        profiles = profiles_of(known, (each.id for each in campaigns))
+        findings = Findings(
+            campaigns=campaigns, samples=tuple(samples), images=images, profiles=profiles
+        )
+        tell_findings(study.request, findings, output, as_json=as_json)
+        return
+    finding = next(
+        each for each in known if each.kind == "commits" and campaigns[0].id in each.campaigns
     )
-    tell_findings(study.request, findings, output, as_json=as_json)
+    outcome = CommitsResult.kept(finding, store, known)
+    tell_commits(study.ask.matrix, outcome, output, as_json=as_json)
 
 
 @contextmanager
@@ -303,19 +328,18 @@ def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
 
 def _turns_by_machine(store: Store) -> dict[str, str]:
     """What each machine has of the runs that are under way."""
-    from dsbisect.shared_rows import SharedRowsStudies
     from dsharness.model import RunState, TurnState
-    from dsmany.shared_search import campaign_id_of
+    from dsmany.shared_search import campaigns_of
     from dsresults.store.shared_records import find_runs
 
-    studies, doing = SharedRowsStudies(), dict[str, str]()
+    doing: dict[str, str] = {}
     with store.database.reading() as connection:
         runs = find_runs(connection, RunState.RUNNING)
     for run in runs:
         if run.preparing and run.prepared is None:
             doing[run.preparing] = f"prepares run {run.id[:8]}"
-        for number in range(len(studies(run).questions)):
-            for turn in store.turns(campaign_id_of(run, number)):
+        for campaign in campaigns_of(store, run):
+            for turn in store.turns(campaign.id):
                 if turn.state is TurnState.PLANNED:
                     doing[turn.machine] = (
                         f"turn {turn.number} of run {run.id[:8]}: {', '.join(turn.candidates)}"

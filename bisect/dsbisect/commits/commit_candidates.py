@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dsbuilds.build_cache import find
@@ -20,7 +20,16 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, EditError, SourceError
 from dsharness.measure.golden_state import Golden
-from dsharness.model import AppliedPatch, Build, Image, Matrix, Promise, SystemName, Toolchain
+from dsharness.model import (
+    AppliedPatch,
+    Build,
+    Image,
+    Matrix,
+    Promise,
+    Provenance,
+    SystemName,
+    Toolchain,
+)
 from dsharness.products import source_system
 from dsharness.progress import Progress
 from dsharness.systems import Seed
@@ -67,20 +76,11 @@ def no_patches(tree: Tree) -> tuple[Patch, ...]:
 
 
 @dataclass(kw_only=True)
-class SourceSupply:
-    """A ``Supply`` of sources; specimens may be added while a search runs."""
+class Sources:
+    """What a study asks about, and what is known of its builds, wherever they were made."""
 
-    engine: Engine
-    matrix: Matrix
-    toolchains: tuple[Toolchain, ...]  # best first
-    patches: Patches = no_patches
-    repairs: tuple[Repair, ...] = ()
     specimens: dict[str, Specimen] = field(default_factory=dict)
-    builds: dict[str, Build] = field(default_factory=dict)
-    choices: dict[str, BuildChoice] = field(default_factory=dict)
-    _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
-    _settled: bool = False  # the toolchain that all candidates try first stands
-    _identities: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, Provenance] = field(default_factory=dict)
 
     def add(self, candidate: str, tree: Tree, *, clean: bool = False) -> str:
         self.specimens[candidate] = Specimen(tree=tree, clean=clean)
@@ -96,6 +96,39 @@ class SourceSupply:
             along = tuple(each for each in layouts if clean and each != layout)
             self.specimens[name] = Specimen(tree=tree, clean=clean, layout=layout, along=along)
         return tuple(names)
+
+    def ready(self, candidate: str) -> bool:
+        """Whether its build is known to exist already."""
+        return candidate in self.origins
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the answer should know of how its candidates were built."""
+        notes: dict[str, list[str]] = {}
+        for candidate, origin in self.origins.items():
+            for note in origin.notes:
+                notes.setdefault(note, []).append(candidate)
+        return _told(notes)
+
+
+def _told(notes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items())
+
+
+@dataclass(kw_only=True)
+class SourceSupply(Sources):
+    """A ``Supply`` of sources; specimens may be added while a search runs."""
+
+    engine: Engine
+    matrix: Matrix
+    toolchains: tuple[Toolchain, ...]  # best first
+    patches: Patches = no_patches
+    repairs: tuple[Repair, ...] = ()
+    builds: dict[str, Build] = field(default_factory=dict)
+    choices: dict[str, BuildChoice] = field(default_factory=dict)
+    _toolsets: dict[str, ToolchainImage] = field(default_factory=dict)
+    _settled: bool = False  # the toolchain that all candidates try first stands
+    _identities: dict[str, str] = field(default_factory=dict)
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -174,20 +207,17 @@ class SourceSupply:
             progress(f"building again with {', '.join(patch.name for patch in applied)}")
             made, choice = self._built(specimen, repaired, applied, progress)
         self.builds[candidate], self.choices[candidate] = made[0], choice
+        self.origins[candidate] = made[0].provenance
         return made
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the answer should know of how its candidates were built."""
         notes: dict[str, list[str]] = {}
-        for candidate, build in self.builds.items():
-            for note in build.provenance.notes:
-                notes.setdefault(note, []).append(candidate)
-            toolchain = self.choices[candidate].toolchain
-            if toolchain.id != self.toolchains[0].id:
-                other = f"built by {toolchain.id}, the others by {self.toolchains[0].id}"
+        for candidate, choice in self.choices.items():
+            if choice.toolchain.id != self.toolchains[0].id:
+                other = f"built by {choice.toolchain.id}, the others by {self.toolchains[0].id}"
                 notes.setdefault(f"{other}: their libraries differ too", []).append(candidate)
-        return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items())
+        return (*super().remarks, *_told(notes))
 
     def _built(
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], progress: Progress

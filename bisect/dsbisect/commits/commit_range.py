@@ -195,10 +195,10 @@ class Range:
         return tuple(names)
 
 
-def laid_range(ask: CommitsRequest) -> Range:
-    """Open the repository and check everything that needs no build."""
+def laid_range(ask: CommitsRequest, repository: Repository | None = None) -> Range:
+    """Open the repository unless it is given, and check everything that needs no build."""
     check_ask(ask)
-    repository = Repository.open(ask.repository)
+    repository = repository or Repository.open(ask.repository)
     for fix in ask.fixes:
         repository.revision(fix)
     named = {name: repository.named(name) for name in (ask.good, ask.bad)}

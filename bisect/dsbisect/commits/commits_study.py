@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
 from dsbisect.commits.commits_request import (
     SHORT,
     CommitsRequest,
     surroundings_of,
-    untried,
 )
 from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import (
     Case,
+    Prepare,
     SeveralBuilds,
     compare_ends,
     equal_ends,
     judged,
     prove,
 )
-from dsbisect.commits.source_lab import by_build, source_lab, source_supply, to_see
+from dsbisect.commits.source_lab import LabAnswers, by_build, ends_lab, source_supply, to_see
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
@@ -33,7 +33,7 @@ from dsharness.containers.engine import Engine
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
-from dslab.campaign_loop import CampaignKind, CampaignOrder
+from dslab.campaign_loop import Answers, CampaignKind
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
@@ -47,7 +47,6 @@ from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dssearch.question import Search
-from dssearch.repeated_failure import refuse_equal_ends, remedies_of
 
 USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
 LOOKED_AT = 200  # candidates: beyond this their files are not listed
@@ -94,24 +93,23 @@ def run_commits(
     points = scope.points
     common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
     supply = source_supply(engine, ask, common, scope.repository)
-    for point in points:
-        supply.add(point, scope.tree(point))
-    with source_lab(ask, common, supply, points, store=store, watcher=watcher) as laboratory:
-        for failure in tuple(laboratory.failures.values())[:1]:
-            left = untried(ask, map(scope.tree, points), supply.runtimes)
-            remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
-            refuse_equal_ends(laboratory.failures, remedies)
+    with ends_lab(ask, scope, common, supply, store=store, watcher=watcher) as laboratory:
         study = CommitsStudy(
             ask=ask,
             scope=scope,
             supply=supply,
-            laboratory=laboratory,
+            answers=LabAnswers(laboratory=laboratory, store=store, watcher=watcher),
+            prepare=laboratory.prepare_more,
+            tell=lambda note: watcher.preparing(points[1], note),
             store=store,
-            watcher=watcher,
             options=replace(options or SearchOptions(), paired=laboratory.paired),
         )
         findings = study.run()
-        profiles = study.profiles() if ask.profile else ()
+        profiles = (
+            profile_steps(study.steps, (ask.workload,), laboratory, store, watcher)
+            if ask.profile
+            else ()
+        )
         images = {name: golden.image for name, golden in laboratory.goldens.items()}
     samples = tuple(
         sample for campaign in study.campaigns for sample in store.samples(campaign_id=campaign.id)
@@ -123,7 +121,7 @@ def run_commits(
             "builds": len({build.key for build in supply.builds.values()}),
             "samples": len(samples),
             "seconds": round(seconds, 1),
-            "spent": _time_spent(study, begun, seconds),
+            "spent": _time_spent(study, laboratory, begun, seconds),
         }
     )
     if study.campaigns:
@@ -137,8 +135,10 @@ def run_commits(
     )
 
 
-def _time_spent(study: CommitsStudy, begun: float, seconds: float) -> TimeSpent:
-    each_s = study.laboratory.spent.each_s
+def _time_spent(
+    study: CommitsStudy, laboratory: Laboratory, begun: float, seconds: float
+) -> TimeSpent:
+    each_s = laboratory.spent.each_s
     return TimeSpent(
         **{f"{kind}_s": round(spent_s, 1) for kind, spent_s in each_s.items()},
         rest_s=round(seconds - sum(each_s.values()), 1),
@@ -149,14 +149,15 @@ def _time_spent(study: CommitsStudy, begun: float, seconds: float) -> TimeSpent:
 
 @dataclass(kw_only=True)
 class CommitsStudy:
-    """One run: what the laboratory is asked for, and the results."""
+    """One run: what is asked, one question after the other, and the results."""
 
     ask: CommitsRequest
     scope: Range
-    supply: SourceSupply
-    laboratory: Laboratory
+    supply: Sources
+    answers: Answers
+    prepare: Prepare
+    tell: Callable[[str], None]
     store: Store
-    watcher: Watcher
     options: SearchOptions
     campaigns: list[Campaign] = field(default_factory=list)
     culprits: list[Culprit] = field(default_factory=list)
@@ -166,7 +167,7 @@ class CommitsStudy:
     def run(self) -> CommitFindings:
         scope, asked = self.scope, (self._boundary, self._sides, self._blamed)
         found = (
-            hunt_parted(scope.points, scope.lines, *asked, tell=self._tell)
+            hunt_parted(scope.points, scope.lines, *asked, tell=self.tell)
             if scope.parted
             else hunt(scope.line, *asked)
         )
@@ -197,16 +198,11 @@ class CommitsStudy:
         if self.proved_at is None and self.culprits[-1].proof:
             self.proved_at = time.monotonic()
 
-    def profiles(self) -> tuple[ProfilePair, ...]:
-        """Of each culprit and its parent; of both ends where nobody is to blame."""
+    @property
+    def steps(self) -> Sequence[Campaign]:
+        """The campaign of each culprit; the first one where nobody is to blame."""
         blamed = [culprit.boundary for culprit in self.culprits]
-        steps = [each for each in self.campaigns if each.boundary in blamed]
-        chosen = steps or self.campaigns[:1]
-        load = (self.ask.workload,)
-        return profile_steps(chosen, load, self.laboratory, self.store, self.watcher)
-
-    def _tell(self, note: str) -> None:
-        self.watcher.preparing(self.scope.points[1], note)
+        return [each for each in self.campaigns if each.boundary in blamed] or self.campaigns[:1]
 
     @property
     def _names(self) -> ReleaseNames:
@@ -217,38 +213,15 @@ class CommitsStudy:
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
             self._add(candidate)
-        order = self._order(line, self._search(line), "commits")
-        campaign = self._standing(order) or order.run(self.watcher)
-        for candidate in line:
-            self.laboratory.retire(candidate)
+        campaign = self._asked(line, self._search(line), "commits")
         self.campaigns.append(campaign)
         if campaign.boundary is None:
             raise AssertionError("a finished campaign has an answer")
         return campaign.boundary
 
-    def _order(self, line: tuple[str, ...], search: Search, kind: CampaignKind) -> CampaignOrder:
-        return CampaignOrder(
-            question=self.ask.question(self.scope.name, line),
-            workload=self.ask.workload,
-            search=search,
-            lab=self.laboratory,
-            store=self.store,
-            kind=kind,
-        )
-
-    def _standing(self, order: CampaignOrder) -> Campaign | None:
-        """The answer of a run that was stopped before all was told: no finding rests on it."""
-        if order.unfinished is not None:
-            return None
-        known = next(reversed(order.answers), None)
-        if known is None or known.boundary is None:
-            return None
-        told = (each for each in self.store.findings() if each.kind == "commits")
-        if any(known.id in finding.campaigns for finding in told):
-            return None
-        self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
-        self.watcher.answered(known.boundary)
-        return known
+    def _asked(self, line: tuple[str, ...], search: Search, kind: CampaignKind) -> Campaign:
+        question = self.ask.question(self.scope.name, line)
+        return self.answers(question, self.ask.workload, search, kind)
 
     def _compare(self, before: str, after: str) -> Boundary:
         return self._boundary((before, after))
@@ -277,6 +250,7 @@ class CommitsStudy:
             self.supply.add(candidate, self.scope.tree(candidate))
 
     def _culprit(self, boundary: Boundary) -> Culprit:
+        proof = self._proof(boundary)
         suspects = [
             commit
             for candidate in boundary.suspects
@@ -287,7 +261,7 @@ class CommitsStudy:
             boundary=boundary,
             suspects=stories,
             only_in_good=any(map(self.scope.only_in_good, boundary.suspects)),
-            proof=self._proof(boundary),
+            proof=proof,
             backports=tuple(self._backports(boundary, stories)),
         )
 
@@ -332,8 +306,8 @@ class CommitsStudy:
             ),
             last="the good end" if self.scope.only_in_good(culprit) else "the bad end",
         )
-        prepare, several = self.laboratory.prepare_more, self._several(boundary)
-        return prove(case, self.supply, self._compare, prepare, several)
+        several = self._several(boundary)
+        return prove(case, self.supply, self._compare, self.prepare, several)
 
     def _with_layouts(self, whole: Boundary) -> tuple[Boundary, Comparison | None]:
         """An answer that only other builds can decide, with several of both ends."""
@@ -361,12 +335,7 @@ class CommitsStudy:
 
         def measure(before: tuple[str, ...], after: tuple[str, ...]) -> PooledStep:
             names = tuple(name for pair in zip(before, after, strict=True) for name in pair)
-            try:
-                search = to_see(abs(step), names, metric)
-                campaign = self._order(names, search, "measure").run(self.watcher)
-            finally:
-                for name in names:
-                    self.laboratory.retire(name)
+            campaign = self._asked(names, to_see(abs(step), names, metric), "measure")
             samples = self.store.samples(campaign_id=campaign.id)
             first, second = (by_build(samples, side, metric) for side in (before, after))
             return pooled_step(first, second, self.options.level)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commit_candidates import Sources
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import CandidateError, EditError, InconclusiveError, SourceError
@@ -56,7 +56,7 @@ class SeveralBuilds:
 
 def prove(
     case: Case,
-    supply: SourceSupply,
+    supply: Sources,
     compare: Compare,
     prepare: Prepare,
     several: SeveralBuilds | None = None,
@@ -89,7 +89,7 @@ def prove(
 
 
 def compare_ends(
-    ends: tuple[str, str], trees: Mapping[str, Tree], supply: SourceSupply, several: SeveralBuilds
+    ends: tuple[str, str], trees: Mapping[str, Tree], supply: Sources, several: SeveralBuilds
 ) -> Comparison:
     """Both ends of a line in several layouts, which tells whether one costs more."""
     title = "the last end against the first, {} layouts of each, built from nothing"
@@ -132,7 +132,7 @@ def _layouts(
     first: str,
     second: str,
     trees: Mapping[str, Tree],
-    supply: SourceSupply,
+    supply: Sources,
     several: SeveralBuilds,
     *,
     title: str,
@@ -154,10 +154,7 @@ def _layouts(
     return pooled(
         step, several.step, title=title, before=before, after=after, metric=several.metric,
         builds=tuple(
-            supply.builds[name].provenance
-            for side in names
-            for name in side
-            if name in supply.builds
+            supply.origins[name] for side in names for name in side if name in supply.origins
         ),
     )  # fmt: skip
 
@@ -203,7 +200,7 @@ class _Swap:
     """An end against the same with the other side's code, made in the first way that builds."""
 
     case: Case
-    supply: SourceSupply
+    supply: Sources
     title: str
     onto: str
     reverse: bool
@@ -242,7 +239,7 @@ class _Swap:
                 this = judged(
                     self.title, self.onto, name, self.supply, compare, expected=expected
                 ).model_copy(update={"how": way.how})
-                if this.outcome != "unknown" or name in self.supply.builds:
+                if this.outcome != "unknown" or name in self.supply.origins:
                     return this
                 found = found or this  # it could not even be built: is there another way?
         except (SourceError, EditError) as error:
@@ -271,13 +268,11 @@ class _Swap:
 
 
 def judged(
-    title: str, before: str, after: str, supply: SourceSupply, compare: Compare, *, expected: str
+    title: str, before: str, after: str, supply: Sources, compare: Compare, *, expected: str
 ) -> Comparison:
     """Two candidates side by side, and whether the result is as expected."""
     boundary = compare(before, after)
-    builds = tuple(
-        supply.builds[name].provenance for name in (before, after) if name in supply.builds
-    )
+    builds = tuple(supply.origins[name] for name in (before, after) if name in supply.origins)
     confirms = None if boundary.direction == "unknown" else boundary.direction == expected
     return Comparison(
         title=title,

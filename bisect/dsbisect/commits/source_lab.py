@@ -1,12 +1,14 @@
-"""Sources in a lab: one commit between two references, and one commit in several layouts."""
+"""Sources in a lab: both ends of a range, a commit between them, and one in several layouts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_request import (
     SHORT,
     CommitsRequest,
@@ -15,21 +17,23 @@ from dsbisect.commits.commits_request import (
     repairs_of,
     surroundings_of,
     tree_of,
+    untried,
 )
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.relevant_files import server_key
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.measure.metrics import find_metric
-from dsharness.model import Boundary, Sample
-from dslab.campaign_loop import CampaignOrder
+from dsharness.model import Boundary, Campaign, Sample, Workload
+from dslab.campaign_loop import CampaignKind, CampaignOrder
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dssearch.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
 from dssearch.planner import Rounds
-from dssearch.question import History
+from dssearch.question import History, Question, Search
+from dssearch.repeated_failure import refuse_equal_ends, remedies_of
 
 
 def source_supply(
@@ -71,6 +75,68 @@ def source_lab(
         engine=supply.engine, store=store, watcher=watcher, notes=common.notes,
     ) as laboratory:  # fmt: skip
         yield laboratory
+
+
+@contextmanager
+def ends_lab(
+    ask: CommitsRequest,
+    scope: Range,
+    common: Surroundings,
+    supply: SourceSupply,
+    *,
+    store: Store,
+    watcher: Watcher,
+) -> Iterator[Laboratory]:
+    """A lab in which both ends are prepared; SystematicError where neither can be."""
+    for point in scope.points:
+        supply.add(point, scope.tree(point))
+    with source_lab(ask, common, supply, scope.points, store=store, watcher=watcher) as laboratory:
+        for failure in tuple(laboratory.failures.values())[:1]:
+            left = untried(ask, map(scope.tree, scope.points), supply.runtimes)
+            remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
+            refuse_equal_ends(laboratory.failures, remedies)
+        yield laboratory
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabAnswers:
+    """``Answers`` of this machine's lab; servers end with the question that they were for."""
+
+    laboratory: Laboratory
+    store: Store
+    watcher: Watcher
+
+    def __call__(
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        order = CampaignOrder(
+            question=question,
+            workload=workload,
+            search=search,
+            lab=self.laboratory,
+            store=self.store,
+            kind=kind,
+        )
+        try:
+            standing = self._standing(order) if search.looks else None
+            return standing or order.run(self.watcher)
+        finally:
+            for candidate in question.line:
+                self.laboratory.retire(candidate)
+
+    def _standing(self, order: CampaignOrder) -> Campaign | None:
+        """The answer of a run that was stopped before all was told: no finding rests on it."""
+        if order.unfinished is not None:
+            return None
+        known = next(reversed(order.answers), None)
+        if known is None or known.boundary is None:
+            return None
+        told = (each for each in self.store.findings() if each.kind == "commits")
+        if any(known.id in finding.campaigns for finding in told):
+            return None
+        self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
+        self.watcher.answered(known.boundary)
+        return known
 
 
 def judge_commit(

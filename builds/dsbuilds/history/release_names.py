@@ -72,6 +72,19 @@ class ReleaseNames:
         done = git.call("describe", "--tags", match, commit)
         return plain(self._short(done.stdout.strip())) if done.ok else commit[:SHORT]
 
+    def refs(self) -> dict[str, str]:
+        """The tags of releases and the branches that they are made from, and where each leads."""
+        listed = self.repository.git.must(
+            "for-each-ref", "--format=%(refname) %(objectname)", "refs/tags", "refs/heads",
+            "refs/remotes", what="list the releases",
+        )  # fmt: skip
+        known = dict(line.split(" ") for line in listed.splitlines())
+        return {
+            ref: commit
+            for ref, commit in known.items()
+            if self._is_release(ref.removeprefix("refs/tags/")) or any(self._maintained([ref]))
+        }
+
     def releases(self, commits: tuple[str, ...]) -> tuple[SeriesRelease, ...]:
         """The first release of each series with one of the commits, and branches without any."""
         holding = {commit: self._holding(commit) for commit in commits}

@@ -7,7 +7,8 @@ that it configures is asked for. Its refs are copied, its objects are found wher
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dsbuilds.git import Git, git
@@ -25,6 +26,17 @@ from dsimages.file_lock import exclusive
 
 HEAD = "refs/dsbisect/HEAD"  # what the user had checked out
 BRANCHES_AND_TAGS = ("refs/heads", "refs/tags", "refs/remotes")
+# What old histories have, and harms nobody.
+HARMLESS = (
+    "zeroPaddedFilemode",
+    "badTimezone",
+    "missingSpaceBeforeDate",
+    "missingSpaceBeforeEmail",
+)
+FSCK = (
+    "-c", "fetch.fsckObjects=true",
+    *(part for name in HARMLESS for part in ("-c", f"fetch.fsck.{name}=ignore")),
+)  # fmt: skip
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 
 
@@ -36,10 +48,12 @@ class Origin:
     folder: Path | None = None
     objects: Path | None = None
     shallow: Path | None = None
+    below: str = ""  # where in it the refs are that count, such as refs/dsbisect/NAME/
 
     @property
     def key(self) -> str:
-        return content_key(str(self.folder or self.source))
+        place = str(self.folder or self.source)
+        return content_key([place, self.below] if self.below else place)
 
     @property
     def remotes(self) -> tuple[str, ...]:
@@ -72,8 +86,8 @@ def origin_of(source: str) -> Origin:
 
 def bring_up_to_date(copy: Git, origin: Origin, limit: Deadline) -> None:
     """Let the copy know all that its origin knows now."""
-    if origin.folder is None:
-        _fetch(copy, origin.source, limit)
+    if origin.folder is None or origin.below:
+        _fetch(copy, origin, limit)
     else:
         _borrow(copy, origin, origin.folder)
     if (copy.folder / "HEAD").read_text(encoding="utf-8") != f"ref: {HEAD}\n":
@@ -95,13 +109,15 @@ def _remote(source: str) -> Origin:
     return Origin(source=source)
 
 
-def _fetch(copy: Git, source: str, limit: Deadline) -> None:
-    everything = [f"+{place}/*:{place}/*" for place in BRANCHES_AND_TAGS]
+def _fetch(copy: Git, origin: Origin, limit: Deadline) -> None:
+    source, below = str(origin.folder or origin.source), origin.below
+    everything = [f"+{below}{place}/*:{place}/*" for place in BRANCHES_AND_TAGS]
+    checks = FSCK if below else ()  # others may write there, too
     # A shallow origin that was completed must be seen here, too.
     whole = ["--unshallow"] if (copy.folder / "shallow").exists() else []
-    for head in ([f"+HEAD:{HEAD}"], []):  # the origin's HEAD may lead nowhere
+    for head in ([f"+{below}HEAD:{HEAD}"], []):  # the origin's HEAD may lead nowhere
         done = copy.call(
-            "fetch", "--quiet", "--no-auto-maintenance", "--prune", "--force", "--no-tags",
+            *checks, "fetch", "--quiet", "--no-auto-maintenance", "--prune", "--force", "--no-tags",
             "--no-write-fetch-head", "--no-recurse-submodules", "--update-shallow", *whole,
             "--", source, *head, *everything, limit_s=limit.left_s, users=True,
         )  # fmt: skip
@@ -204,10 +220,10 @@ class Repository:
     users: Git | None = None  # a local one, asked for nothing but what a revision's name means
 
     @classmethod
-    def open(cls, source: str, *, deadline: Deadline | None = None) -> Repository:
-        """Bring the lab's copy up to date with a URL or a path."""
+    def open(cls, source: str, *, below: str = "", deadline: Deadline | None = None) -> Repository:
+        """Bring the lab's copy up to date with a URL or a path, or with the refs below a name."""
         limit = deadline or Deadline.after(FETCH_LIMIT_S)
-        origin = origin_of(source)
+        origin = replace(origin_of(source), below=below)
         copy = own_repository(origin.key)
         lock = cache_home() / "locks" / f"repository-{origin.key}.lock"
         with exclusive(lock, limit):
@@ -216,8 +232,21 @@ class Repository:
             source=without_credentials(source),
             git=copy,
             remotes=origin.remotes,
-            users=None if origin.folder is None else Git(folder=origin.folder),
+            users=None if origin.folder is None or below else Git(folder=origin.folder),
         )
+
+    def publish(self, target: str, below: str, revisions: Mapping[str, str]) -> None:
+        """Push commits, under the names of branches and tags, to below that name elsewhere."""
+        done = self.git.call(
+            "push", "--quiet", "--no-verify", "--force", "--", target,
+            *(f"{commit}:{below}{ref}" for ref, commit in revisions.items()),
+            limit_s=FETCH_LIMIT_S, users=True,
+        )  # fmt: skip
+        if not done.ok:
+            raise SourceError(
+                f"{target} does not take the commits: {last_line(done)}",
+                hint="name a bare repository that you may push to: git init --bare PATH",
+            )
 
     def revision(self, name: str) -> str:
         """The full hash of what a user calls a revision."""

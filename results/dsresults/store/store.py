@@ -361,6 +361,10 @@ class Store:
         found = find_images(self._database, {"key": key})
         return found[-1] if found else None
 
+    def images_of(self, candidate_id: str) -> list[Image]:
+        """Every manifest of a candidate, the newest last."""
+        return find_images(self._database, {"candidate_id": candidate_id})
+
     def export_jsonl(self, stream: TextIO) -> int:
         """Write everything as JSON lines; return the number of records."""
         return write_lines(self._database, stream)

@@ -6,136 +6,35 @@ Jobs are done one by one by the test, so that each way to die or to be asked twi
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
+from fleet_of_worlds import (
+    QUESTION,
+    STEP,
+    WORKLOAD,
+    Fleet,
+    WorldLab,
+    WorldStudy,
+    begun,
+    finished,
+    now,
+    prove_whole,
+    turns_of,
+)
 from measured import WorldBenches
 from postgresql_cluster import Cluster, running_cluster
-from sqlalchemy import text
 from watchers import RecordingWatcher
-from worlds import World
 
-from dsharness.errors import EngineError
-from dsharness.model import (
-    FleetMachine,
-    LdcltWorkload,
-    Machine,
-    RunState,
-    Sample,
-    SharedRun,
-    Turn,
-    TurnState,
-)
-from dslab.campaign_loop import CampaignKind, CampaignOrder, claimed
-from dsmany.attached import RunTold, begin_run, cancel_run
-from dsmany.shared_search import campaign_id_of
-from dsmany.worker import FleetWorker
+from dsharness.model import RunState, TurnState
+from dslab.campaign_loop import CampaignOrder
+from dsmany.attached import RunTold, cancel_run
+from dsmany.shared_search import campaigns_of
 from dsresults.store import Store
-from dsresults.store.shared_records import CLAIM, find_run, find_turn, put_machine
+from dsresults.store.shared_records import find_turn
 from dssearch.bayes.bayes_search import Bayes
-from dssearch.question import Question
-
-LINE = tuple("abcdefgh")
-STEP = World({name: 1.0 if name < "d" else 1.4 for name in LINE})
-WORKLOAD = LdcltWorkload(id="w", title="binds")
-QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
-
-
-@dataclass
-class WorldLab(WorldBenches):
-    """A lab of a world; ``breaks`` is what this machine's engine does in its next turn."""
-
-    paired: bool = True
-    breaks: bool = False
-
-    def ready(self, candidate: str) -> None:
-        if self.breaks:
-            raise EngineError("podman is gone", hint="install it")
-        super().ready(candidate)
-
-    def take(self, turn: Turn) -> Iterable[Sample]:
-        for sample in super().take(turn):
-            yield sample.model_copy(update={"machine": Machine(id=self.machine)})
-
-
-@dataclass
-class WorldStudy:
-    """One question about a world, in labs that the test can reach."""
-
-    labs: dict[str, WorldLab] = field(default_factory=dict)
-    machine: str = ""
-    kind: CampaignKind = "rows"
-
-    @property
-    def questions(self) -> Sequence[tuple[Question, LdcltWorkload]]:
-        return [(QUESTION, WORKLOAD)]
-
-    def search(self, number: int, answered: Sequence[Any], *, paired: bool) -> Bayes:
-        return Bayes()
-
-    @contextmanager
-    def lab(self, engine: Any, store: Store, watcher: Any) -> Iterator[Any]:
-        yield self.labs.setdefault(self.machine, WorldLab(STEP, machine=self.machine))
-
-
-class Fleet:
-    """Workers of one process that do what the queue has for them, when the test says so."""
-
-    def __init__(self, store: Store, names: Sequence[str]) -> None:
-        self.store = store
-        self.labs: dict[str, WorldLab] = {}
-        self.told: list[str] = []
-        self._claims: dict[str, Any] = {}
-        self.workers = {name: self._worker(name) for name in names}
-
-    def _worker(self, name: str) -> FleetWorker:
-        machine = FleetMachine(id=name, name=name, class_name="c", since="2026-11-26T12:00:00")
-        claim = claimed(self.store, f"{CLAIM}{name}", name)
-        claim.__enter__()
-        self._claims[name] = claim
-        with self.store.database.writing() as connection:
-            put_machine(self.store.database, connection, machine)
-        study = WorldStudy(labs=self.labs, machine=name)
-        return FleetWorker(
-            machine=machine, engine=None, store=self.store, study_of=lambda run: study,  # type: ignore[arg-type]
-            watcher=RecordingWatcher(), tell=self.told.append,
-        )  # fmt: skip
-
-    def dies(self, name: str) -> None:
-        self._claims.pop(name).__exit__(None, None, None)
-        del self.workers[name]
-
-    def end(self) -> None:
-        for name in tuple(self._claims):
-            self.dies(name)
-
-    def jobs(self) -> list[Mapping[str, Any]]:
-        query = "SELECT id, task_name, queue_name, args FROM procrastinate_jobs ORDER BY id"
-        with self.store.database.reading() as connection:
-            return [dict(row) for row in connection.execute(text(query)).mappings()]
-
-    def do(self, job: Mapping[str, Any], *, keep: bool = False) -> None:
-        """Do a job; ``keep`` it as a worker that dies before it says so."""
-        if not keep:
-            with self.store.database.writing() as connection:
-                connection.execute(
-                    text("DELETE FROM procrastinate_jobs WHERE id = :id"), {"id": job["id"]}
-                )
-        task = job["task_name"].removeprefix("dsbisect.")
-        if task == "advance":
-            next(iter(self.workers.values())).advance(job["args"]["run"])
-            return
-        name = job["queue_name"].removeprefix("machine/")
-        if name not in self.workers:
-            return
-        worker, facts = self.workers[name], job["args"]
-        worker.prepare(facts["run"]) if task == "prepare" else worker.take(
-            facts["run"], facts["turn"]
-        )
 
 
 @pytest.fixture(scope="module")
@@ -151,54 +50,12 @@ def store(cluster: Cluster) -> Iterator[Store]:
 
 
 @contextmanager
-def fleet_of(store: Store, *names: str) -> Iterator[Fleet]:
-    fleet = Fleet(store, names)
+def fleet_of(store: Store, *names: str, proved: bool = False) -> Iterator[Fleet]:
+    fleet = Fleet(store, names, proved=proved)
     try:
         yield fleet
     finally:
         fleet.end()
-
-
-def begun(store: Store, machines: int = 2) -> SharedRun:
-    return begin_run(store, {"world": "step"}, machines=machines, class_name="")
-
-
-def now(store: Store, run: SharedRun) -> SharedRun:
-    with store.database.reading() as connection:
-        found = find_run(connection, run.id)
-    assert found is not None
-    return found
-
-
-def turns_of(store: Store, run: SharedRun) -> list[Turn]:
-    return store.turns(campaign_id_of(run, 0))
-
-
-def finished(fleet: Fleet, run: SharedRun) -> SharedRun:
-    """Do all jobs until the run has ended."""
-    while now(fleet.store, run).state is RunState.RUNNING:
-        jobs = fleet.jobs()
-        if not jobs:
-            next(iter(fleet.workers.values())).reap()
-            jobs = fleet.jobs()
-        assert jobs, "a run that goes on has a job"
-        fleet.do(jobs[0])
-    return now(fleet.store, run)
-
-
-def prove_whole(store: Store, run: SharedRun, after: str = "d") -> None:
-    """The step was named, and every turn that counts has one sample of each candidate."""
-    campaign = store.campaign(campaign_id_of(run, 0))
-    assert campaign is not None
-    assert campaign.boundary is not None
-    assert campaign.boundary.after == after
-    samples = store.samples(campaign_id=campaign.id)
-    assert len({sample.id for sample in samples}) == len(samples)
-    for turn in store.turns(campaign.id):
-        of_it = [s for s in samples if (s.turn, s.attempt) == (turn.number, turn.attempt)]
-        if turn.state is TurnState.DONE:
-            assert sorted(s.candidate_id for s in of_it) == sorted(turn.candidates)
-            assert {s.machine.id for s in of_it} == {turn.machine}  # never split
 
 
 def test_two_machines_name_what_one_names(store: Store, tmp_path: Path) -> None:
@@ -266,7 +123,9 @@ def test_a_machine_with_other_candidates_is_left_out(store: Store) -> None:
     """What it would measure is something else, so its turn is another's."""
     with fleet_of(store, "a", "b") as fleet:
         run = begun(store)
-        fleet.labs["b"] = WorldLab(STEP, machine="b", identities={"a": "another image"})
+        for name in "ab":
+            image = {"a": f"the image of {name}"}
+            fleet.labs[name] = WorldLab(STEP, machine=name, identities=image)
         ended = finished(fleet, run)
         assert "candidates" in ended.left_out["b"]
         assert {s.machine.id for s in store.samples()} == {"a"}
@@ -290,6 +149,7 @@ def test_a_cancelled_run_keeps_its_samples_and_asks_for_nothing(store: Store) ->
         taken = len(store.samples())
         assert cancel_run(store, run)
         assert not cancel_run(store, run)
+        assert TurnState.PLANNED not in {turn.state for turn in turns_of(store, run)}
         while jobs := fleet.jobs():
             fleet.do(jobs[0])
     assert len(store.samples()) == taken
@@ -310,3 +170,27 @@ def test_any_order_of_jobs_deaths_and_repeats_gives_the_answer(store: Store, see
             if len(fleet.workers) > 1 and chance.random() < 0.03:
                 fleet.dies(chance.choice(list(fleet.workers)))
     prove_whole(store, run)
+
+
+def test_what_follows_from_an_answer_is_asked_then(store: Store) -> None:
+    """As the proof of a culprit: its candidates are known to nobody before."""
+    with fleet_of(store, "a", "b", proved=True) as fleet:
+        run = begun(store)
+        assert finished(fleet, run).state is RunState.DONE
+    search, proof = campaigns_of(store, run)
+    assert (search.kind, proof.kind, proof.line) == ("rows", "measure", ("c", "d"))
+    assert proof.boundary is not None
+    assert all(len(turn.candidates) == 2 for turn in store.turns(proof.id))
+    prove_whole(store, run)
+
+
+def test_without_a_candidate_of_a_proof_nothing_is_asked_for_ever(store: Store) -> None:
+    with fleet_of(store, "a", proved=True) as fleet:
+        run = begun(store)
+        fleet.labs["a"] = WorldLab(STEP, machine="a")
+        while len(campaigns_of(store, run)) < 2:
+            fleet.do(fleet.jobs()[0])
+        fleet.labs["a"].refuses = ("d",)
+        ended = finished(fleet, run)
+    assert ended.state is RunState.FAILED
+    assert "d cannot be measured" in ended.why

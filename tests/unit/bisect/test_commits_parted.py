@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from histories import Past
 from shipped import MATRIX
-from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.commits import commits_study
@@ -72,11 +71,11 @@ def studied(past, costs, good="good"):
         "settings": find_settings(MATRIX, "default"), "repository": str(past.folder),
     }  # fmt: skip
     ask = CommitsRequest(**asked, good=past[good], bad=past["bad"])
-    supply: Any = SimpleNamespace(specimens={}, add=lambda *_: None, builds={})
-    lab = SimpleNamespace(prepare_more=lambda _: None)
+    supply: Any = SimpleNamespace(specimens={}, add=lambda *_: None, origins={})
+    nothing: Any = None
     study = Played(
-        ask=ask, scope=laid_range(ask), supply=supply, laboratory=lab, store=None,
-        watcher=RecordingWatcher(), options=SearchOptions(),
+        ask=ask, scope=laid_range(ask), supply=supply, answers=nothing, prepare=nothing,
+        tell=lambda _: None, store=nothing, options=SearchOptions(),
     )  # type: ignore[arg-type]  # fmt: skip
     known = {"base": costs.get("base", 1.0)}
     for line in (BAD, GOOD):

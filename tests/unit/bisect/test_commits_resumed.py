@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from claiming_labs import QUESTION, Benches, search
 from watchers import RecordingWatcher
 
-from dsbisect.commits.commits_study import CommitsStudy
-from dsharness.model import Finding, LdcltWorkload, Settings
+from dsbisect.commits.commits_study import LabAnswers
+from dsharness.model import Finding, LdcltWorkload
 from dslab.campaign_loop import CampaignOrder
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 
 WORKLOAD = LdcltWorkload(id="w", title="binds")
-ASK: Any = SimpleNamespace(workload=WORKLOAD, settings=Settings(id="default"), metric="cost")
 
 
 @pytest.fixture
@@ -25,20 +23,13 @@ def store(tmp_path):
         yield opened
 
 
-def chase(store: Store, watcher: RecordingWatcher) -> Any:
-    everything: dict[str, Any] = {
-        "ask": ASK, "scope": None, "supply": None, "laboratory": Benches(0), "store": store,
-        "watcher": watcher, "options": None,
-    }  # fmt: skip
-    return CommitsStudy(**everything)
-
-
 def standing(store: Store, watcher: RecordingWatcher) -> Any:
     order = CampaignOrder(
         question=QUESTION, workload=WORKLOAD, search=Bayes(), lab=Benches(0), store=store,
         kind="commits",
     )  # fmt: skip
-    return chase(store, watcher)._standing(order)
+    lab: Any = Benches(0)
+    return LabAnswers(laboratory=lab, store=store, watcher=watcher)._standing(order)
 
 
 def told(*campaigns: str) -> Finding:

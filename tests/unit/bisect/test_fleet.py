@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from worlds import sample_of
 
 from dsharness.errors import UsageError
 from dsharness.model import FleetMachine, Machine, Prepared, Procedure, SharedRun
 from dsmany.fleet import FleetMember, class_of, fit_for, free_for, lost_to
 from dsmany.job_queue import shared_place
+from dssearch.question import History
 
 FACTS = {
     "cpu_model": "EPYC", "architecture": "x86_64", "kernel": "6.1.0-9", "rootless": False,
@@ -74,12 +76,27 @@ def test_a_run_has_no_more_machines_than_it_asked_for() -> None:
     assert names(free_for(run(), fleet, ())) == ["a", "b"]
     assert names(free_for(run(), fleet, {"b"})) == ["a"]
     assert not free_for(run(), fleet, {"a", "b"})
+    assert names(free_for(run(preparing="c"), fleet, ())) == ["c", "a"]  # it is ready
 
 
 def test_turns_of_the_dead_the_forgotten_and_the_left_out_are_lost() -> None:
     fleet = [member("a"), member("b", alive=False), member("c"), member("d", drained=True)]
     lost = lost_to(run(left_out={"c": "strays"}), fleet, {"a", "b", "c", "d", "unknown"})
     assert lost == {"b", "c", "unknown"}  # a drained one ends what it has
+
+
+def test_each_machine_has_images_of_its_own() -> None:
+    """Another image makes older samples of its machine outdated, and of no other."""
+    taken = [
+        sample_of("x", 1.0, number, machine={"id": machine}, image_key=image)
+        for number, (machine, image) in enumerate([("a", "1"), ("b", "2"), ("a", "1"), ("b", "2")])
+    ]
+    assert len(History.of_samples(taken).of("x")) == 4
+    again = sample_of("x", 1.0, 4, machine={"id": "b"}, image_key="3")
+    kept = History.of_samples(taken).after([again], {}).of("x")
+    assert [(each.machine.id, each.image_key) for each in kept] == [
+        ("a", "1"), ("a", "1"), ("b", "3"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", ["results.db", "sqlite:///results.db"])

@@ -166,7 +166,7 @@ def test_only_a_small_step_is_proved_by_several_builds(
     effect: float | None, direction: str, scatter_pct: float, step: float | None
 ) -> None:
     everything: dict[str, Any] = dict.fromkeys(
-        ("scope", "supply", "laboratory", "store", "watcher", "options")
+        ("scope", "supply", "answers", "prepare", "tell", "store", "options")
     )
     study = CommitsStudy(ask=SimpleNamespace(scatter_pct=scatter_pct), **everything)  # type: ignore[arg-type]
     boundary = SimpleNamespace(effect=effect, direction=direction, metric="cost")

@@ -1,0 +1,277 @@
+"""A search over commits as several machines read it: hashes, and where their history is fetched.
+
+Commits travel as git refs. Each machine plays the same study from the stored answers, so that all
+know the same candidates, and builds what its turns need in its own sandbox.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import JsonValue
+
+from dsbisect.commits.commit_candidates import Sources, SourceSupply
+from dsbisect.commits.commit_range import Range, laid_range
+from dsbisect.commits.commits_request import CommitsRequest, surroundings_of
+from dsbisect.commits.commits_study import CommitsStudy
+from dsbisect.commits.source_lab import ends_lab, source_supply
+from dsbisect.search_options import SearchOptions
+from dsbisect.shared_request import MatrixTexts, kept_file, refuse_unshared
+from dsbuilds.history.release_names import ReleaseNames
+from dsbuilds.history.repository import Repository, origin_of
+from dsharness.containers.engine import Engine
+from dsharness.content_key import content_key
+from dsharness.errors import SourceError
+from dsharness.matrix import find_settings
+from dsharness.model import Campaign, Finding, Provenance, SharedRun, Value, Workload
+from dsharness.plain_text import without_credentials
+from dsharness.products import product
+from dslab.campaign_loop import Answers, CampaignKind
+from dslab.laboratory import Laboratory
+from dslab.watcher import Watcher
+from dsresults.store import Store
+from dssearch.question import Question, Search
+
+BELOW = "refs/dsbisect/"
+ENDS = "refs/heads/dsbisect/"  # a branch that no release is made from
+
+
+class CommitsDocument(Value):
+    """What a worker must know; nothing in it is secret."""
+
+    kind: Literal["commits"] = "commits"
+    matrix: MatrixTexts
+    repository: str
+    remotes: tuple[str, ...]
+    place: str
+    below: str
+    good: str
+    bad: str
+    points: tuple[str, ...]
+    notes: tuple[str, ...]
+    workload: Workload
+    settings: str
+    metric: str
+    first_parent: bool
+    paths: tuple[str, ...]
+    fixes: tuple[str, ...]
+    edits: tuple[str, ...]
+    patches: dict[str, str]
+    toolchain: str | None
+    proof: bool
+    scatter_pct: float | None
+    backports: bool
+    prior: dict[str, float]
+    flat: bool
+    options: SearchOptions
+
+
+def document_of(
+    ask: CommitsRequest, scope: Range, options: SearchOptions, refs: str
+) -> dict[str, JsonValue]:
+    """The request as JSON, once its commits are in ``refs``, if that is given."""
+    refuse_unshared({"--profile": ask.profile, "--keep": ask.keep})
+    repository = scope.repository
+    fixes = tuple(map(repository.revision, ask.fixes))
+    place, below = refs, ""
+    if refs:
+        below = _published(scope, fixes, refs)
+    else:
+        origin = origin_of(ask.repository)
+        place = str(Path(ask.repository).expanduser().resolve()) if origin.folder else origin.source
+    document = CommitsDocument(
+        matrix=MatrixTexts.of(ask.matrix),
+        repository=without_credentials(ask.repository),
+        remotes=tuple(map(without_credentials, repository.remotes)),
+        place=without_credentials(place),
+        below=below,
+        good=scope.good,
+        bad=scope.bad,
+        points=scope.points,
+        notes=scope.notes,
+        workload=ask.workload,
+        settings=ask.settings.id,
+        metric=ask.metric,
+        first_parent=ask.first_parent,
+        paths=ask.paths,
+        fixes=fixes,
+        edits=ask.edits,
+        patches={path.name: path.read_text(encoding="utf-8") for path in ask.patches},
+        toolchain=ask.toolchain,
+        proof=ask.proof,
+        scatter_pct=ask.scatter_pct,
+        backports=ask.backports,
+        prior=dict(ask.prior),
+        flat=ask.flat,
+        options=options,
+    )
+    return document.model_dump(mode="json")
+
+
+def _published(scope: Range, fixes: Sequence[str], refs: str) -> str:
+    """The name below which the ends, the fixes and what names releases are in ``refs`` now."""
+    repository = scope.repository
+    known = product(repository.product(scope.bad))
+    names = ReleaseNames(repository=repository, source=scope.source, product=known)
+    ends = {"good": scope.good, "bad": scope.bad} | {f"fix-{each}": each for each in fixes}
+    revisions = names.refs() | {f"{ENDS}{name}": commit for name, commit in ends.items()}
+    below = f"{BELOW}{content_key([repository.source, revisions])[:16]}/"
+    repository.publish(refs, below, revisions | {"HEAD": scope.bad})
+    return below
+
+
+@dataclass(kw_only=True)
+class SharedCommits:
+    """A ``SharedStudy`` of commits."""
+
+    ask: CommitsRequest
+    document: CommitsDocument
+    _playing: threading.RLock = field(default_factory=threading.RLock)  # a range learns meanwhile
+    _supply: SourceSupply | None = None  # of the lab that is open
+
+    @classmethod
+    def of(cls, run: SharedRun) -> SharedCommits:
+        """A run's request as it was asked."""
+        document = CommitsDocument.model_validate(run.request)
+        matrix = document.matrix.loaded(run)
+        ask = CommitsRequest(
+            matrix=matrix,
+            workload=document.workload,
+            settings=find_settings(matrix, document.settings),
+            repository=document.repository,
+            good=document.good,
+            bad=document.bad,
+            metric=document.metric,
+            first_parent=document.first_parent,
+            paths=document.paths,
+            fixes=document.fixes,
+            edits=document.edits,
+            patches=tuple(
+                kept_file(run, Path(name).name, text) for name, text in document.patches.items()
+            ),
+            toolchain=document.toolchain,
+            proof=document.proof,
+            scatter_pct=document.scatter_pct,
+            backports=document.backports,
+            prior=document.prior,
+            flat=document.flat,
+        )
+        return cls(ask=ask, document=document)
+
+    @property
+    def begins_with(self) -> tuple[str, ...]:
+        return self.document.points
+
+    @property
+    def questions(self) -> int:
+        return 1
+
+    @cached_property
+    def scope(self) -> Range:
+        """The range, from the history that this machine fetches; SourceError if it is another."""
+        asked = self.document
+        try:
+            found = Repository.open(asked.place, below=asked.below)
+        except SourceError as error:
+            raise SourceError(
+                f"this machine cannot fetch the commits: {error.message}",
+                hint=error.hint
+                if asked.below
+                else "with `--refs URL` they travel through a bare repository that all can reach",
+            ) from error
+        repository = replace(found, source=asked.repository, remotes=asked.remotes, users=None)
+        scope = laid_range(self.ask, repository)
+        if (scope.good, scope.bad, scope.points) != (asked.good, asked.bad, asked.points):
+            raise SourceError(
+                f"{asked.place} leads from {scope.good} to {scope.bad} another way than where "
+                "the search was asked",
+                hint="is one of the two a shallow clone? `--refs URL` takes the commits along",
+            )
+        scope.notes = asked.notes
+        return scope
+
+    def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
+        """The whole answer with its proof, as one machine finds it."""
+        sources = Sources()
+        with self._playing:
+            study = self._study(sources, answers, store, paired=paired)
+            findings = study.run()
+            common = surroundings_of(self.ask, tuple(map(self.scope.tree, self.scope.points)))
+        samples = [
+            sample
+            for campaign in study.campaigns
+            for sample in store.samples(campaign_id=campaign.id)
+        ]
+        begun = datetime.fromisoformat(study.campaigns[0].started_at)
+        return findings.model_copy(
+            update={
+                "notes": (*findings.notes, *common.notes, *sources.remarks),
+                "builds": len(set(map(_made, sources.origins.values()))),
+                "samples": len(samples),
+                "seconds": round((datetime.now(UTC) - begun).total_seconds(), 1),
+            }
+        ).finding
+
+    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+        """Play the study as far as it is answered, over what this machine's lab builds from."""
+        supply = self._supply
+        if supply is not None and not supply.specimens.keys() >= set(candidates):
+            with self._playing:
+                self._study(supply, answers, store, paired=False).run()
+
+    @contextmanager
+    def lab(self, engine: Engine, store: Store, watcher: Watcher) -> Iterator[Laboratory]:
+        """This machine's lab; it builds as one machine's search does."""
+        scope = self.scope
+        common = surroundings_of(self.ask, tuple(map(scope.tree, scope.points)))
+        supply = source_supply(engine, self.ask, common, scope.repository)
+        with ends_lab(self.ask, scope, common, supply, store=store, watcher=watcher) as laboratory:
+            self._supply = supply
+            yield laboratory
+        self._supply = None
+
+    def _study(
+        self, sources: Sources, answers: Answers, store: Store, *, paired: bool
+    ) -> CommitsStudy:
+        def asked(
+            question: Question, workload: Workload, search: Search, kind: CampaignKind
+        ) -> Campaign:
+            campaign = answers(question, workload, search, kind)
+            for name in set(campaign.line) - sources.origins.keys():
+                if origin := _origin(name, campaign, store):
+                    sources.origins[name] = origin
+            return campaign
+
+        return CommitsStudy(
+            ask=self.ask,
+            scope=self.scope,
+            supply=sources,
+            answers=asked,
+            prepare=lambda _: None,  # each machine builds what its turn needs
+            tell=lambda _: None,
+            store=store,
+            options=replace(self.document.options, paired=paired),
+        )
+
+
+def _origin(candidate: str, campaign: Campaign, store: Store) -> Provenance | None:
+    """How the build of a candidate was made that was measured for this, or that was meant to be."""
+    keys = {
+        sample.image_key
+        for sample in store.samples(campaign_id=campaign.id, candidate_id=candidate)
+    }
+    images = store.images_of(candidate)
+    measured = [image for image in images if image.key in keys] or images
+    return next((image.build for image in measured if image.build is not None), None)
+
+
+def _made(origin: Provenance) -> tuple[object, ...]:
+    """What makes it another build, whichever machine made it."""
+    return origin.tree, origin.toolchain, origin.clean, origin.flags

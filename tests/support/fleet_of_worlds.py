@@ -1,0 +1,203 @@
+"""Workers of one process do the real queue's jobs in a simulated world when a test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from measured import WorldBenches
+from sqlalchemy import text
+from watchers import RecordingWatcher
+from worlds import World
+
+from dsharness.errors import EngineError
+from dsharness.model import (
+    Finding,
+    FleetMachine,
+    Image,
+    LdcltWorkload,
+    Machine,
+    RunState,
+    Sample,
+    SharedRun,
+    Turn,
+    TurnState,
+)
+from dslab.campaign_loop import Answers, claimed
+from dsmany.attached import begin_run
+from dsmany.shared_search import campaign_id_of, campaigns_of
+from dsmany.worker import FleetWorker
+from dsresults.store import Store
+from dsresults.store.shared_records import CLAIM, find_run, put_machine
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.planner import Rounds
+from dssearch.question import Question
+
+LINE = tuple("abcdefgh")
+STEP = World({name: 1.0 if name < "d" else 1.4 for name in LINE})
+WORKLOAD = LdcltWorkload(id="w", title="binds")
+QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
+
+
+def nothing() -> None:
+    """What happens before a sample, as a rule."""
+
+
+@dataclass
+class WorldLab(WorldBenches):
+    """A lab of a world; ``breaks`` is what this machine's engine does in its next turn."""
+
+    paired: bool = True
+    breaks: bool = False
+    before_sample: Callable[[], None] = field(default=nothing)
+
+    def ready(self, candidate: str) -> None:
+        if self.breaks:
+            raise EngineError("podman is gone", hint="install it")
+        super().ready(candidate)
+
+    def images_of(self, candidates: Sequence[str]) -> list[Image]:
+        return [Image(candidate_id=name, reference="r", key="k") for name in candidates]
+
+    def take(self, turn: Turn) -> Iterable[Sample]:
+        for sample in super().take(turn):
+            self.before_sample()
+            yield sample.model_copy(update={"machine": Machine(id=self.machine)})
+
+
+@dataclass
+class WorldStudy:
+    """One question about a world, in labs that the test can reach."""
+
+    labs: dict[str, WorldLab] = field(default_factory=dict)
+    machine: str = ""
+    proved: bool = False  # a second question follows from the answer of the first
+    begins_with: tuple[str, ...] = LINE
+    questions: int = 1
+    introduced: list[Sequence[str]] = field(default_factory=list)
+
+    def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
+        found = answers(QUESTION, WORKLOAD, Bayes(), "rows").boundary
+        if self.proved and found is not None and found.after is not None:
+            line = (found.before or "", found.after)
+            answers(replace(QUESTION, line=line), WORKLOAD, Rounds.of(2), "measure")
+        return None
+
+    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+        self.introduced.append(candidates)
+        self.answer(answers, store, paired=True)
+
+    @contextmanager
+    def lab(self, engine: Any, store: Store, watcher: Any) -> Iterator[Any]:
+        yield self.labs.setdefault(self.machine, WorldLab(STEP, machine=self.machine))
+
+
+class Fleet:
+    """Workers of one process that do what the queue has for them, when the test says so."""
+
+    def __init__(self, store: Store, names: Sequence[str], *, proved: bool = False) -> None:
+        self.store, self.proved = store, proved
+        self.labs: dict[str, WorldLab] = {}
+        self.told: list[str] = []
+        self._claims: dict[str, Any] = {}
+        self.workers = {name: self._worker(name) for name in names}
+
+    def _worker(self, name: str) -> FleetWorker:
+        machine = FleetMachine(id=name, name=name, class_name="c", since="2026-11-26T12:00:00")
+        claim = claimed(self.store, f"{CLAIM}{name}", name)
+        claim.__enter__()
+        self._claims[name] = claim
+        with self.store.database.writing() as connection:
+            put_machine(self.store.database, connection, machine)
+        study = WorldStudy(labs=self.labs, machine=name, proved=self.proved)
+        return FleetWorker(
+            machine=machine, engine=None, store=self.store, study_of=lambda run: study,  # type: ignore[arg-type]
+            watcher=RecordingWatcher(), tell=self.told.append,
+        )  # fmt: skip
+
+    def dies(self, name: str) -> None:
+        self._claims.pop(name).__exit__(None, None, None)
+        del self.workers[name]
+
+    def comes(self, name: str) -> None:
+        """A new process of a machine; first it ends what an earlier one left begun."""
+        self.workers[name] = self._worker(name)
+        self.workers[name]._settle()
+
+    def end(self) -> None:
+        for name in tuple(self._claims):
+            self.dies(name)
+
+    def jobs(self) -> list[Mapping[str, Any]]:
+        query = "SELECT id, task_name, queue_name, args FROM procrastinate_jobs ORDER BY id"
+        with self.store.database.reading() as connection:
+            return [dict(row) for row in connection.execute(text(query)).mappings()]
+
+    def do(self, job: Mapping[str, Any], *, keep: bool = False) -> None:
+        """Do a job; ``keep`` it as a worker that dies before it says so."""
+        if not keep:
+            with self.store.database.writing() as connection:
+                connection.execute(
+                    text("DELETE FROM procrastinate_jobs WHERE id = :id"), {"id": job["id"]}
+                )
+        task = job["task_name"].removeprefix("dsbisect.")
+        if task == "advance":
+            next(iter(self.workers.values())).advance(job["args"]["run"])
+            return
+        name = job["queue_name"].removeprefix("machine/")
+        if name not in self.workers:
+            return
+        worker, facts = self.workers[name], job["args"]
+        worker.prepare(facts["run"]) if task == "prepare" else worker.take(
+            facts["run"], facts["turn"]
+        )
+
+
+def begun(store: Store, machines: int = 2) -> SharedRun:
+    return begin_run(store, {"world": "step"}, machines=machines, class_name="")
+
+
+def now(store: Store, run: SharedRun) -> SharedRun:
+    with store.database.reading() as connection:
+        found = find_run(connection, run.id)
+    assert found is not None
+    return found
+
+
+def turns_of(store: Store, run: SharedRun) -> list[Turn]:
+    return store.turns(campaign_id_of(run, 0))
+
+
+def finished(fleet: Fleet, run: SharedRun) -> SharedRun:
+    """Do all jobs until the run has ended."""
+    while now(fleet.store, run).state is RunState.RUNNING:
+        jobs = fleet.jobs()
+        if not jobs:
+            next(iter(fleet.workers.values())).reap()
+            jobs = fleet.jobs()
+        assert jobs, "a run that goes on has a job"
+        fleet.do(jobs[0])
+    return now(fleet.store, run)
+
+
+def prove_whole(store: Store, run: SharedRun, after: str = "d") -> None:
+    """The step was named, and every turn that counts has one sample of each candidate."""
+    campaign = store.campaign(campaign_id_of(run, 0))
+    assert campaign is not None
+    assert campaign.boundary is not None
+    assert campaign.boundary.after == after
+    for each in campaigns_of(store, run):
+        prove_turns(store, each.id)
+
+
+def prove_turns(store: Store, campaign_id: str) -> None:
+    """None of the samples is lost, doubled or split over machines."""
+    samples = store.samples(campaign_id=campaign_id)
+    assert len({sample.id for sample in samples}) == len(samples)
+    for turn in store.turns(campaign_id):
+        of_it = [s for s in samples if (s.turn, s.attempt) == (turn.number, turn.attempt)]
+        if turn.state is TurnState.DONE:
+            assert sorted(s.candidate_id for s in of_it) == sorted(turn.candidates)
+            assert {s.machine.id for s in of_it} == {turn.machine}  # never split

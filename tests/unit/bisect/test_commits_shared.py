@@ -1,0 +1,191 @@
+"""A search over commits as it travels to other machines: as refs, hashes and texts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from histories import Past, git
+from shipped import MATRIX
+
+from dsbisect.commits.commit_range import Range, laid_range
+from dsbisect.commits.commits_request import CommitsRequest
+from dsbisect.commits.shared_commits import SharedCommits, document_of
+from dsbisect.search_options import SearchOptions
+from dsbisect.shared_studies import SharedStudies, shared_study
+from dsbuilds.history.release_names import ReleaseNames
+from dsharness.errors import SourceError, UsageError
+from dsharness.matrix import find_settings, find_workload
+from dsharness.model import SharedRun
+from dsharness.products import product
+
+PATCH = """\
+--- a/README.md
++++ b/README.md
+@@ -1 +1 @@
+-389
++390
+"""
+
+
+@pytest.fixture
+def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Past:
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    made = Past.begin(tmp_path / "repo")
+    for name in ("one", "two", "three"):
+        made.commit(name)
+        made.tag(f"389-ds-base-2.0.{len(made.named)}", annotated=name == "two")
+    made.switch("private", "one")
+    made.commit("secret")
+    made.switch("main")
+    return made
+
+
+@pytest.fixture
+def refs(tmp_path: Path) -> Path:
+    folder = tmp_path / "refs.git"
+    git(tmp_path, "init", "--quiet", "--bare", str(folder))
+    return folder
+
+
+def asked(past: Past, **changes: Any) -> CommitsRequest:
+    return replace(
+        CommitsRequest(
+            matrix=MATRIX,
+            workload=find_workload(MATRIX, "bind-one"),
+            settings=find_settings(MATRIX, "default"),
+            repository=str(past.folder),
+            good=past["one"],
+            bad=past["three"],
+        ),
+        **changes,
+    )
+
+
+def run_of(ask: CommitsRequest, scope: Range, refs: Path | str) -> SharedRun:
+    document = json.loads(json.dumps(document_of(ask, scope, SearchOptions(), str(refs))))
+    return SharedRun(
+        id="2659bfe9-2d12-40ed-ab14-6af431bce5fc", request_key="k", machines=2,
+        started_at="2026-11-27T07:00:00+00:00", request=document,
+    )  # fmt: skip
+
+
+def test_commits_travel_as_refs_without_their_repository(past: Past, refs: Path) -> None:
+    ask = asked(past)
+    scope = laid_range(ask)
+    run = run_of(ask, scope, refs)
+    here = scope.points, scope.line, scope.name, _trees(scope), _names(scope)
+    past.folder.rename(past.folder.with_name("gone"))
+    study = SharedStudies(fetched=True)(run)
+    assert isinstance(study, SharedCommits)
+    there = study.scope
+    assert (there.points, there.line, there.name, _trees(there), _names(there)) == here
+    assert study.begins_with == scope.points
+    assert _names(there) == ("2.0.2", "2.0.4")
+
+
+def _trees(scope: Range) -> list[str]:
+    return [scope.tree(each).id for each in scope.line]
+
+
+def _names(scope: Range) -> tuple[str, ...]:
+    known = product(scope.repository.product(scope.bad))
+    names = ReleaseNames(repository=scope.repository, source=scope.source, product=known)
+    return names.nearest(scope.good), names.nearest(scope.bad)
+
+
+def test_only_what_is_asked_about_and_releases_are_published(past: Past, refs: Path) -> None:
+    ask = asked(past)
+    run = run_of(ask, laid_range(ask), refs)
+    listed = git(refs, "for-each-ref", "--format=%(refname)").split()
+    below = str(run.request["below"])
+    assert all(name.startswith("refs/dsbisect/") for name in listed)
+    assert sorted(name.removeprefix(below) for name in listed) == [
+        "HEAD",
+        "refs/heads/dsbisect/bad",
+        "refs/heads/dsbisect/good",
+        "refs/heads/main",
+        *(f"refs/tags/389-ds-base-2.0.{number}" for number in (2, 3, 4)),
+    ]
+
+
+def test_a_repository_that_all_can_read_needs_no_refs(past: Past) -> None:
+    ask = asked(past)
+    scope = laid_range(ask)
+    study = shared_study(run_of(ask, scope, ""))
+    assert isinstance(study, SharedCommits)
+    assert study.scope.line == scope.line
+
+
+def test_a_machine_that_cannot_read_it_says_what_helps(past: Past) -> None:
+    ask = asked(past)
+    run = run_of(ask, laid_range(ask), "")
+    past.folder.rename(past.folder.with_name("gone"))
+    with pytest.raises(SourceError) as caught:
+        SharedStudies(fetched=True)(run)
+    assert "--refs" in caught.value.hint
+
+
+def test_another_history_is_refused(past: Past, refs: Path) -> None:
+    """Whoever may write to the repository cannot make it mean other commits."""
+    ask = asked(past)
+    run = run_of(ask, laid_range(ask), refs)
+    for end in ("good", "bad"):
+        name = f"{run.request['below']}refs/heads/dsbisect/{end}"
+        git(refs, "update-ref", "-d", name)
+    for name in git(refs, "for-each-ref", "--format=%(refname)").split():
+        git(refs, "update-ref", name, past["one"])
+    with pytest.raises(SourceError):
+        SharedStudies(fetched=True)(run)
+
+
+def test_objects_that_git_calls_broken_are_not_fetched(past: Past, refs: Path) -> None:
+    ask = asked(past)
+    run = run_of(ask, laid_range(ask), refs)
+    blob = git(refs, "hash-object", "-w", "--stdin", stdin="x").strip()
+    tree = git(refs, "mktree", stdin=f"100644 blob {blob}\t.git\n").strip()
+    evil = git(refs, "commit-tree", tree, "-m", "evil").strip()
+    git(refs, "update-ref", f"{run.request['below']}refs/heads/evil", evil)
+    with pytest.raises(SourceError, match="hasDotgit"):
+        SharedStudies(fetched=True)(run)
+
+
+def test_nothing_secret_travels(past: Past) -> None:
+    ask = asked(past)
+    scope = laid_range(ask)
+    known = replace(scope.repository, remotes=("https://lab:s3cret@git.example.org/server.git",))
+    scope.repository = known
+    ask = replace(ask, repository="https://lab:s3cret@git.example.org/server.git")
+    document = json.dumps(document_of(ask, scope, SearchOptions(), ""))
+    assert "git.example.org/server.git" in document
+    assert "s3cret" not in document
+
+
+def test_patches_travel_as_texts(past: Past, tmp_path: Path) -> None:
+    file = tmp_path / "one.patch"
+    file.write_text(PATCH)
+    ask = asked(past, patches=(file,))
+    run = run_of(ask, laid_range(ask), "")
+    file.unlink()
+    study = shared_study(run)
+    assert isinstance(study, SharedCommits)
+    (kept,) = study.ask.patches
+    assert (kept.name, kept.read_text()) == ("one.patch", PATCH)
+
+
+@pytest.mark.parametrize("option", ["keep", "profile"])
+def test_what_machines_cannot_share_is_refused(past: Past, option: str) -> None:
+    ask = asked(past)
+    scope = laid_range(ask)
+    with pytest.raises(UsageError, match=f"--{option}"):
+        document_of(replace(ask, **{option: True}), scope, SearchOptions(), "")
+
+
+def test_refs_that_take_nothing_say_what_to_make(past: Past, tmp_path: Path) -> None:
+    ask = asked(past)
+    with pytest.raises(SourceError) as caught:
+        run_of(ask, laid_range(ask), tmp_path / "nothing")
+    assert "git init --bare" in caught.value.hint
