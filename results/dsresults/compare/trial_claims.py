@@ -224,16 +224,19 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
     limit = ""
     if depends:
         limit = (
-            f"It depends on {axis}: here that is the limit, as {counted(figures.cpus, 'CPU')} with "
-            f"{milliseconds(figures.cpu_us)} for a bind can do {whole(figures.most_per_s)}, and "
+            f"It depends on {axis}: here {counted(figures.cpus, 'CPU')} with "
+            f"{milliseconds(figures.cpu_us)} for a bind can do {whole(figures.most_per_s)} at the "
+            f"most, which is less than {judged.at_least:g} times what Locust makes; "
         )
+    busy = max(rate.rate_per_s for rate in figures.rates) > figures.reference
+    taken = ", so other work of this machine took ldclt's time" if busy else ""
     return ClaimOutcome(
         verdict=ClaimVerdict.DEPENDS if depends else verdict,
         axis=axis if depends else "",
         flips=(f"at a server that answers {whole(enough)} a second (computed)",) if depends else (),
         answer=(
             f"{limit}ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; "
-            f"Locust {told}."
+            f"Locust {told}{taken}."
         ),
         ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
         details=(f"The server had {counted(figures.cpus, 'CPU')}.", OTHER_MACHINES),
