@@ -204,6 +204,12 @@ class ToolFigures(Value):
         """What the server could answer if it had its CPUs for itself."""
         return 1e6 * self.cpus / self.cpu_us if self.cpu_us else math.inf
 
+    @property
+    def starved(self) -> bool:
+        """Whether ldclt had neither the server nor itself as its limit."""
+        fastest = max(rate.rate_per_s for rate in self.rates)
+        return self.cpu_us > 0 and self.reference < min(fastest, self.most_per_s / 2)
+
 
 def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
     """With the fewest workers, and with the most."""
@@ -211,6 +217,12 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
         return ClaimOutcome(
             verdict=ClaimVerdict.UNTESTABLE,
             answer=f"{capital(figures.missing or 'no rate was measured')}.",
+        )
+    if figures.starved:
+        return inconclusive(
+            f"ldclt made {whole(figures.reference)} binds a second at {figures.arm}, less than "
+            f"Locust and less than half of what the server can do ({whole(figures.most_per_s)}): "
+            "other work of this machine took its time"
         )
     ratios = [(rate, figures.reference / rate.rate_per_s) for rate in figures.rates]
     verdict = verdict_of([ratios[0][1] >= judged.at_least])
@@ -228,15 +240,13 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
             f"{milliseconds(figures.cpu_us)} for a bind can do {whole(figures.most_per_s)} at the "
             f"most, which is less than {judged.at_least:g} times what Locust makes; "
         )
-    busy = max(rate.rate_per_s for rate in figures.rates) > figures.reference
-    taken = ", so other work of this machine took ldclt's time" if busy else ""
     return ClaimOutcome(
         verdict=ClaimVerdict.DEPENDS if depends else verdict,
         axis=axis if depends else "",
         flips=(f"at a server that answers {whole(enough)} a second (computed)",) if depends else (),
         answer=(
             f"{limit}ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; "
-            f"Locust {told}{taken}."
+            f"Locust {told}."
         ),
         ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
         details=(f"The server had {counted(figures.cpus, 'CPU')}.", OTHER_MACHINES),

@@ -165,6 +165,8 @@ def test_a_tool_is_compared_with_its_fewest_workers() -> None:
     held_up = judge(asked, [near.model_copy(update={"cpu_us": 600})])
     assert held_up.verdict == "depends on", "a faster server would tell"
     assert held_up.flips == ("at a server that answers 2\u202f100 a second (computed)",)
+    starved = near.model_copy(update={"reference": 600, "cpu_us": 160})
+    assert judge(asked, [starved]).verdict == "inconclusive", "of this machine, not of the tools"
     missing = judge(asked, [ToolFigures(arm="r", missing="no module named locust")])
     assert missing.verdict == "not testable here"
     assert missing.answer == "No module named locust."
