@@ -26,10 +26,20 @@ from dsharness.measure.exact_counters import Valgrind
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.import_run import Stoppable
 from dsharness.measure.instance import Wrapper, serve
-from dsharness.measure.profiler import take_profile
+from dsharness.measure.profiler import take_profile, take_times
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.measure.ways import Importing
-from dsharness.model import CpuProfile, Image, Machine, Procedure, Sample, Setup, Turn, Workload
+from dsharness.model import (
+    CpuProfile,
+    Image,
+    Machine,
+    Procedure,
+    Sample,
+    ServerTimes,
+    Setup,
+    Turn,
+    Workload,
+)
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
@@ -254,12 +264,23 @@ class Laboratory:
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         """Where a candidate's CPU time goes under a load, in a run that is no sample."""
+        with self._apart(candidate) as at:
+            return take_profile(at, workload)
+
+    def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
+        """How long its operations take by its own log, in another such run."""
+        with self._apart(candidate) as at:
+            return take_times(at, workload)
+
+    @contextmanager
+    def _apart(self, candidate: str) -> Iterator[Bench]:
+        """A bench for a run that is no sample."""
         if self._wrapper is not None:
             raise WorkloadError(f"no server is profiled that runs for {self._conditions.way.name}")
         at = self._bench(candidate)
         self._served.update([candidate])
         with self._measuring():
-            return take_profile(at, workload)
+            yield at
 
     def _show_wait(self, what: str) -> None:
         self._progress("measuring", what)

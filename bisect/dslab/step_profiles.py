@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from dsharness.errors import DsbisectError, StoppedError
-from dsharness.model import Campaign, CpuProfile, Workload
+from dsharness.model import Campaign, CpuProfile, ServerTimes, Workload
 from dslab.watcher import Watcher
 from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
@@ -16,6 +16,8 @@ class Profiler(Protocol):
     """What can profile a candidate."""
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile: ...
+
+    def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None: ...
 
 
 def profile_steps(
@@ -39,29 +41,46 @@ def _stored(
 ) -> ProfilePair:
     for known in profiles_of(store.findings(), [campaign.id]):
         return known
-    before, after = sides_of(campaign)
-    taken: dict[str, CpuProfile] = {}
-    note = ""
-    for candidate in (before, after):
-        watcher.preparing(candidate, f"profiling {workload.id}")
-        try:
-            taken[candidate] = lab.profile(candidate, workload)
-        except StoppedError:
-            raise
-        except DsbisectError as error:  # no profile changes an answer
-            note = f"{candidate}: {error.message.splitlines()[0]}"
-            break
+    names = sides_of(campaign)
+    profiles, why = _both(names, workload, lab.profile, watcher, "profiling")
+    times, why_no_times = _both(names, workload, lab.server_times, watcher, "writing its log under")
     pair = ProfilePair(
         campaign_id=campaign.id,
         workload_id=workload.id,
-        names=(before, after),
-        before=taken.get(before),
-        after=taken.get(after),
-        note=note,
+        names=names,
+        before=profiles.get(names[0]),
+        after=profiles.get(names[1]),
+        note=why,
+        times=tuple(times[name] for name in names) if len(times) == len(names) else (),
+        times_note=why_no_times,
     )
-    if not note:  # the next run tries again what could not be had
+    if not (why or why_no_times):  # the next run tries again what could not be had
         store.add_finding(pair.finding)
     return pair
+
+
+Seen = TypeVar("Seen")
+
+
+def _both(
+    names: tuple[str, str],
+    workload: Workload,
+    look: Callable[[str, Workload], Seen | None],
+    watcher: Watcher,
+    doing: str,
+) -> tuple[dict[str, Seen], str]:
+    """What was seen of each side, as far as it went, and why it went no further."""
+    seen: dict[str, Seen] = {}
+    for name in names:
+        watcher.preparing(name, f"{doing} {workload.id}")
+        try:
+            if (found := look(name, workload)) is not None:
+                seen[name] = found
+        except StoppedError:
+            raise
+        except DsbisectError as error:  # no profile changes an answer
+            return seen, f"{name}: {error.message.splitlines()[0]}"
+    return seen, ""
 
 
 def sides_of(campaign: Campaign) -> tuple[str, str]:

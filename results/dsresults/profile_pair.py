@@ -1,4 +1,4 @@
-"""Profiles of both sides of a step, what differs between them, and their flame graphs."""
+"""Profiles and times of both sides of a step, what differs between them, and flame graphs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field, computed_field
 
-from dsharness.model import CpuProfile, Finding, Value
+from dsharness.model import CpuProfile, Finding, ServerTimes, Value
 from dsharness.model.measured import Frames, path_totals
 from dsresults.number_text import significant
+from dsresults.times_table import NotesRow, TimesRow, notes_rows, times_rows
 
 MOST_CHANGES = 10
 
@@ -35,10 +36,32 @@ class ProfilePair(Value):
     before: CpuProfile | None = None
     after: CpuProfile | None = None
     note: str = Field(default="", description="why a side has no profile")
+    times: tuple[ServerTimes, ...] = Field(
+        default=(), description="of both sides by the server's own log, where it can write one"
+    )
+    times_note: str = Field(default="", description="why there are none")
 
     @computed_field(description="functions whose own CPU time per operation changed most")
     def changes(self) -> tuple[FunctionChange, ...]:
         return function_changes(self)
+
+    @computed_field(description="what the log says of both sides, percentiles 50 and 99")
+    def times_rows(self) -> tuple[TimesRow, ...]:
+        return times_rows(self.times)
+
+    @computed_field(description="the server's own remarks")
+    def notes_rows(self) -> tuple[NotesRow, ...]:
+        return notes_rows(self.times)
+
+    @property
+    def excerpts(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+        """The log's own lines of some operations: whose, of what, the lines."""
+        return tuple(
+            (each.candidate_id, f"{kind}, {which}", lines)
+            for each in self.times
+            for kind, times in each.kinds.items()
+            for which, lines in (("in the middle", times.middle), ("the slowest", times.slowest))
+        )
 
     @property
     def finding(self) -> Finding:

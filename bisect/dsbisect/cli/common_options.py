@@ -158,7 +158,7 @@ Inside = Annotated[
 EveryStep = Annotated[bool, typer.Option("--all", help="Keep searching for a second step.")]
 Profiled = Annotated[
     bool,
-    typer.Option("--profile", help="Also draw where the CPU time of both sides goes, by perf."),
+    typer.Option("--profile", help="Also say where the time of both sides goes, by perf and the log."),
 ]
 EventLines = Annotated[
     bool,

@@ -1,4 +1,7 @@
-"""Where a server's CPU time goes under a load: `perf record` from outside the container.
+"""What runs of their own tell of a server under a load: they explain an answer, and decide none.
+
+Where its CPU time goes says `perf record` from outside the container, and how long each of its
+operations took says its own log, where it can write one.
 
 perf looks at the server so many times a second of its CPU time, by the CPU's cycles or, where the
 machine has no counters, by a clock. Call stacks are unwound from copies of the stack's memory
@@ -22,10 +25,11 @@ from dsharness.loads import Extent, Seconds
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.measure.sample import Bench, execute_load, warm_up, write_files
-from dsharness.model import CpuProfile, Workload
+from dsharness.model import CpuProfile, ServerTimes, Workload
 from dsharness.model.measured import FRAMES_APART, Frames, path_totals
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
+from dsharness.systems.system import TimesLogger
 
 PER_SECOND = 499  # no divisor of what else ticks
 STACK_BYTES = 8192  # of which perf copies so much
@@ -98,6 +102,26 @@ def take_profile(at: Bench, workload: Workload) -> CpuProfile:
         cpu_us_per_op=(after_us - before_us) / report.total,
         stacks=stacks,
     )
+
+
+def take_times(at: Bench, workload: Workload) -> ServerTimes | None:
+    """One run of the load while the server writes its log; None for a kind that writes none."""
+    system, endpoint = at.instance.system, at.instance.endpoint
+    if not isinstance(system, TimesLogger):
+        return None
+    write_files(at, workload, 0)
+    warm_up(at, workload)
+    with scratch_folder("log") as folder, at.instance.needed():
+        written = Path(folder) / "log"
+        system.start_log(endpoint)
+        execute_load(at, workload, _extent(at, workload))
+        system.end_log(at.instance.container, endpoint, written)
+        times = system.read_log(
+            written, candidate_id=at.instance.candidate_id, workload_id=workload.id
+        )
+    if not times.kinds:
+        raise WorkloadError(f"{workload.id}: the server's log holds no operation of it")
+    return times
 
 
 def _extent(at: Bench, workload: Workload) -> Extent:

@@ -1,4 +1,4 @@
-"""What building and measuring leave behind: images, samples, latencies and CPU profiles.
+"""What building and measuring leave behind: images, samples, latencies, profiles, server times.
 
 Latencies are a histogram of high dynamic range, in microseconds. It is kept in the encoding that
 HdrHistogram's ports share, so that histograms of any tool merge without loss, and other programs
@@ -258,3 +258,24 @@ def path_totals(amounts: Mapping[Frames, float]) -> Mapping[Frames, float]:
         for depth in range(len(frames) + 1):
             within[frames[:depth]] += amount
     return within
+
+
+class KindTimes(Value):
+    """How long a server itself says that its operations of one kind took."""
+
+    whole: Latencies = Field(description="from the request to the answer")
+    waited: Latencies | None = Field(default=None, description="until a thread took it")
+    worked: Latencies | None = Field(default=None, description="in that thread")
+    notes: dict[str, int] = Field(
+        default_factory=dict, description="the server's remarks, such as U: not indexed"
+    )
+    middle: tuple[str, ...] = Field(description="the log's lines of the operation in the middle")
+    slowest: tuple[str, ...] = Field(description="and of the one that took longest")
+
+
+class ServerTimes(Value):
+    """What a server wrote of a run of its own, in which its log was on; never a sample."""
+
+    candidate_id: str
+    workload_id: str
+    kinds: dict[str, KindTimes]

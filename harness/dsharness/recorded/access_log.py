@@ -92,6 +92,8 @@ class _Said(dict[str, object]):
         value = self.get(name, "")
         if name == "attrs":
             return f'"{" ".join(map(str, value))}"' if isinstance(value, list) else "ALL"
+        if name == "notes" and isinstance(value, list):
+            return ",".join(str(each["note"]) for each in value)
         return str(value)
 
 
@@ -103,7 +105,10 @@ _JSON_WORDS = {
 _DETAILS = {
     "SEARCH": ' base="{base_dn}" scope={scope} filter="{filter}" attrs={attrs}',
     "BIND": ' dn="{bind_dn}" method={method}',
-    "RESULT": " err={err} nentries={nentries}",
+    "RESULT": (
+        " err={err} nentries={nentries} wtime={wtime} optime={optime} etime={etime} notes={notes}"
+    ),
+    "MODIFY": ' dn="{target_dn}"',
 }
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from dsharness.containers.container import Container, Options
 from dsharness.errors import WorkloadError
-from dsharness.model import Content, Facts, Settings, Value
+from dsharness.model import Content, Facts, ServerTimes, Settings, Value
 from dsharness.progress import Progress
 
 SHARED_FOLDER = "/run/dsbisect"  # inside the container: what the lab and the server share
@@ -207,6 +207,26 @@ def parts_of(system: System) -> tuple[Part, ...]:
 def importer(system: System) -> Importer | None:
     """The same system, if users can be imported while it is stopped."""
     return system if isinstance(system, Importer) and system.imports else None
+
+
+@runtime_checkable
+class TimesLogger(Protocol):
+    """What a system also has if it can write down how long each operation took.
+
+    Its log costs time, so what is measured meanwhile is no sample.
+    """
+
+    def start_log(self, endpoint: Endpoint) -> None:
+        """From now on the running server writes it."""
+        ...
+
+    def end_log(self, box: Container, endpoint: Endpoint, into: Path) -> None:
+        """Stop that, and put what was written into a file."""
+        ...
+
+    def read_log(self, written: Path, *, candidate_id: str, workload_id: str) -> ServerTimes:
+        """The times by kind of operation."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

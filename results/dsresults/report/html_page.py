@@ -29,6 +29,7 @@ from dsresults.report.answer_picture import AREA, Picture, percent, pictures, se
 from dsresults.report.percentile_chart import PLOT, percentile_charts
 from dsresults.report.report_data import ReportData, repeat_command
 from dsresults.report.usage_chart import usage_charts
+from dsresults.times_table import notes_text, times_cells
 
 SPARK_WIDTH, SPARK_HEIGHT = 90, 22
 SPARK_POINTS = 180  # two for each unit of width
@@ -142,9 +143,11 @@ def _environment() -> Environment:
         flame_width=FLAME_WIDTH,
         latency_metrics=(LATENCY.name, LATENCY_P99.name),
         no_difference=NO_DIFFERENCE,
+        notes_text=notes_text,
         pictures=pictures,
         sentences=sentences,
         percentile_charts=percentile_charts,
+        times_cells=times_cells,
         usage_charts=usage_charts,
         percentiles_shown=IN_TABLE,
         plot=PLOT,

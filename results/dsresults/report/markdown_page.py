@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dsharness.plain_text import plain
 from dsresults.commits_result import Comparison, Culprit
-from dsresults.number_text import NARROW
+from dsresults.number_text import NARROW, significant
+from dsresults.profile_pair import ProfilePair, function_changes
 from dsresults.report.answer_picture import percent, sentences
 from dsresults.report.report_data import ReportData, Section, cells, headings, repeat_command
+from dsresults.times_table import notes_rows, notes_text, times_cells, times_rows
 
 TICKS = re.compile("`+")
 MARKS = re.compile(r"([\\`*_\[\]<>|#~@])")
@@ -63,6 +65,8 @@ def _lines(data: ReportData) -> Iterator[str]:
         yield from _culprit(culprit)
     for section in data.sections:
         yield from _section(section)
+    for pair in data.profiles:
+        yield from _profile(pair)
     for setup in data.setups:
         facts = ", ".join(f"{words(name)} {code(value)}" for name, value in setup.facts.items())
         yield from ("", "## Measured on", "", facts)
@@ -85,6 +89,36 @@ def _proof(each: Comparison) -> tuple[str, ...]:
     interval = f"{each.interval[0]:.2f} to {each.interval[1]:.2f}" if each.interval else "-"
     supports = {True: "yes", False: "no", None: "no evidence"}[each.confirms]
     return words(each.title), words(each.outcome_text), interval, supports
+
+
+def _profile(pair: ProfilePair) -> Iterator[str]:
+    before, after = map(code, pair.names)
+    yield from ("", f"## Where the time goes: {code(pair.workload_id)}, {before} to {after}")
+    if changes := function_changes(pair):
+        yield ""
+        yield from table(
+            ("CPU time of a function itself, µs per operation", before, after),
+            (
+                (code(each.function), significant(each.before_us), significant(each.after_us))
+                for each in changes
+            ),
+        )
+    yield from times_lines(pair)
+
+
+def times_lines(pair: ProfilePair) -> Iterator[str]:
+    """What the server's own log says of both sides; nothing where there is no log."""
+    rows = times_rows(pair.times)
+    if not rows:
+        return
+    sides = [f"{code(name)} {percentile}" for name in pair.names for percentile in ("p50", "p99")]
+    yield ""
+    yield from table(
+        ("operation", "time by the server's own log, µs", *sides),
+        (tuple(map(words, times_cells(row))) for row in rows),
+    )
+    for row in notes_rows(pair.times):
+        yield from ("", words(notes_text(row)))
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -26,9 +26,9 @@ from dsresults.commits_result import Culprit
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
 from dsresults.explainers import shown_columns
 from dsresults.number_text import figure, significant
-from dsresults.profile_pair import function_changes
+from dsresults.profile_pair import ProfilePair, function_changes
 from dsresults.report.answer_picture import percent
-from dsresults.report.markdown_page import block, code, table, words
+from dsresults.report.markdown_page import block, code, table, times_lines, words
 from dsresults.report.report_data import ReportData, repeat_command
 
 SHORT = 7  # digits of a hash, as upstream writes them
@@ -84,7 +84,7 @@ def _issue(
         ("Package Version and Platform", _platform(data, comparison, found, culprit)),
         ("Steps to Reproduce", _steps(comparison, column)),
         ("Expected results", _expected(comparison, found, samples, since)),
-        ("Additional context", _context(comparison, column, found, culprit, samples)),
+        ("Additional context", _context(data, comparison, column, found, culprit, samples)),
     )
     lines = [line for name, part in parts for line in (f"**{name}**", "", *part, "")]
     return UpstreamIssue(title=title, body="\n".join(lines).rstrip() + "\n")
@@ -208,6 +208,7 @@ def _expected(
 
 
 def _context(
+    data: ReportData,
     comparison: ComparisonTable,
     column: Column,
     found: Boundary,
@@ -219,6 +220,11 @@ def _context(
     for each in (*culprit.proof, *culprit.backports) if culprit else ():
         note = f" ({words(each.note)})" if each.note else ""
         yield f"- {words(each.title)}: {words(each.outcome_text)}{note}"
+    for profile in data.profiles:
+        if profile.campaign_id == column.campaign_id and profile.times:
+            yield from times_lines(profile)
+            yield ""
+            yield from block(_log_lines(profile))
     chances = sorted(found.step_chances.items(), key=lambda pair: -pair[1])[:8]
     if chances:
         told = ", ".join(f"{code(name)} {percent(chance)}" for name, chance in chances)
@@ -235,6 +241,11 @@ def _context(
     )
     yield from table(("candidate", "turn", "CPU", "rate"), rows)
     yield from ("", "</details>")
+
+
+def _log_lines(pair: ProfilePair) -> Iterator[str]:
+    for whose, what, lines in pair.excerpts:
+        yield from (f"# {whose}: {what}", *lines)
 
 
 def _of(sample: Sample, metric: str) -> str:

@@ -12,8 +12,8 @@ from store_values import BOUNDARY, EXPORT, FINISHED
 from watchers import RecordingWatcher
 
 from dsbisect.cli.report import _asked, _chosen, _finding
-from dsharness.errors import EngineError, StoppedError
-from dsharness.model import CpuProfile, Workload
+from dsharness.errors import EngineError, InstanceError, StoppedError
+from dsharness.model import CpuProfile, KindTimes, Latencies, ServerTimes, Workload
 from dslab.step_profiles import profile_steps, sides_of
 from dsresults.profile_pair import profiles_of
 from dsresults.store import Store
@@ -27,6 +27,9 @@ class ToldProfiler:
 
     refused: dict[str, Exception] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
+    silent: frozenset[str] = frozenset()
+    no_log: bool = False
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         self.asked.append(candidate)
@@ -35,6 +38,15 @@ class ToldProfiler:
         return CpuProfile(
             candidate_id=candidate, workload_id=workload.id, event="cpu-clock",
             operations=10, cpu_us_per_op=5.0, stacks={"main": 4},
+        )  # fmt: skip
+
+    def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
+        self.logged.append(candidate)
+        if candidate in self.silent:
+            raise InstanceError("its log cannot be read")
+        kind = KindTimes(whole=Latencies.of({100: 9}), middle=("a",), slowest=("b",))
+        return None if self.no_log else ServerTimes(
+            candidate_id=candidate, workload_id=workload.id, kinds={"search": kind}
         )  # fmt: skip
 
 
@@ -49,6 +61,7 @@ def test_both_sides_of_a_step_are_profiled_once_and_kept(store: Store) -> None:
     lab, watcher = ToldProfiler(), RecordingWatcher()
     (pair,) = profile_steps([FINISHED], [LOAD], lab, store, watcher)
     assert pair.names == (BOUNDARY.before, BOUNDARY.after) == tuple(lab.asked)
+    assert pair.names == tuple(lab.logged) == tuple(each.candidate_id for each in pair.times)
     assert profile_steps([FINISHED], [LOAD], lab, store, watcher) == (pair,)
     assert len(lab.asked) == 2, "the second time it comes from the store"
     assert profiles_of(store.findings(), [FINISHED.id]) == (pair,)
@@ -68,6 +81,23 @@ def test_what_cannot_be_profiled_says_why_and_is_tried_again(store: Store) -> No
     assert (pair.before is not None, pair.after) == (True, None)
     assert pair.note == f"{BOUNDARY.after}: perf saw nothing"
     assert not pair.changes
+    assert not store.findings()
+    assert len(pair.times) == 2, "a side without a profile still has its log"
+
+
+def test_what_writes_no_log_has_no_times_and_is_not_asked_again(store: Store) -> None:
+    lab = ToldProfiler(no_log=True)
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    assert (pair.times, pair.times_note) == ((), "")
+    assert profiles_of(store.findings(), [FINISHED.id]) == (pair,)
+
+
+def test_one_side_without_its_log_is_no_pair_of_times(store: Store) -> None:
+    lab = ToldProfiler(silent=frozenset({str(BOUNDARY.after)}))
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    assert pair.after is not None
+    assert pair.times == ()
+    assert pair.times_note == f"{BOUNDARY.after}: its log cannot be read"
     assert not store.findings()
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container
+from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError
-from dsharness.model import DATABASE, OWN, Facts, Settings
+from dsharness.model import DATABASE, OWN, Facts, ServerTimes, Settings
+from dsharness.recorded.access_log import read_file
+from dsharness.recorded.operation_times import server_times
 from dsharness.systems.ldap.directory import Directory, connect
 from dsharness.systems.ldap.directory_system import (
     PASSWORD_SCHEME,
@@ -41,6 +45,14 @@ LOGS_OFF = {
     "nsslapd-auditlog-logging-enabled": "off",
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
+ACCESS_LOG = "nsslapd-accesslog"
+TIMES_LOGGED = {
+    "nsslapd-accesslog-logging-enabled": "on",
+    "nsslapd-accesslog-logbuffering": "on",
+    "nsslapd-accesslog-level": "256",
+    "nsslapd-accesslog-maxlogsize": "-1",  # it is not to be turned over meanwhile
+}
+MOST_LOG_BYTES = 64 << 20
 LDBM = "cn=config,cn=ldbm database,cn=plugins,cn=config"
 IMPLEMENT = "nsslapd-backend-implement"
 BACKEND = "cn=userroot,cn=ldbm database,cn=plugins,cn=config"
@@ -257,6 +269,24 @@ class NsSlapd(DirectorySystem):
     def counts(self, directory: Directory) -> dict[str, int]:
         read = directory.read("cn=snmp,cn=monitor", *COUNTS.values())
         return {kind: int(read[name][0]) for kind, name in COUNTS.items()}
+
+    def start_log(self, endpoint: Endpoint) -> None:
+        with connect(socket_of(endpoint), self.site) as directory:
+            directory.modify("cn=config", TIMES_LOGGED)
+
+    def end_log(self, box: Container, endpoint: Endpoint, into: Path) -> None:
+        with connect(socket_of(endpoint), self.site) as directory:
+            (path,) = directory.read("cn=config", ACCESS_LOG)[ACCESS_LOG]
+            # what is still in its buffer is written with the next line; all the time, every line
+            # would wait for the disk
+            directory.modify("cn=config", {"nsslapd-accesslog-logbuffering": "off"})
+            directory.modify("cn=config", LOGS_OFF)
+        done = box.execute("tail", "-c", str(MOST_LOG_BYTES), path, into=into)
+        if not done.ok:
+            raise InstanceError(f"its log cannot be read: {last_line(done)}", log=box.log)
+
+    def read_log(self, written: Path, *, candidate_id: str, workload_id: str) -> ServerTimes:
+        return server_times(read_file(written), candidate_id=candidate_id, workload_id=workload_id)
 
     def reason(self, lines: Sequence[str]) -> str | None:
         """The first line of the worst severity that says more than that the server ends."""

@@ -1,0 +1,104 @@
+"""From the events of an access log to how long the server itself says that operations took.
+
+389-ds writes three times with each answer: how long the operation waited for a thread, how long a
+thread worked on it, and both together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dsharness.model import KindTimes, Latencies, ServerTimes
+from dsharness.plain_text import plain
+from dsharness.recorded.access_log import LogEvent, UnreadLine
+
+KINDS = {
+    "SRCH": "search", "BIND": "bind", "MOD": "modify", "ADD": "add", "DEL": "delete",
+    "MODRDN": "rename", "CMP": "compare", "EXT": "extended",
+}  # fmt: skip
+_TIME = re.compile(r" (?P<name>wtime|optime|etime)=(?P<seconds>[0-9]+\.?[0-9]*)")
+_NOTES = re.compile(r" notes=(?P<notes>[A-Z]+(?:,[A-Z]+)*)")
+_SETTING = ' dn="cn=config"'  # what the lab itself changes on either side of the run
+MOST_LETTERS = 400  # of a line that is shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answered:
+    """One operation."""
+
+    asked: LogEvent
+    answer: LogEvent
+    times_us: dict[str, float]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """It, as the text form of the log has it, without its date."""
+        return tuple(
+            plain(f"conn={each.connection} op={each.operation} {each.word}{each.details}")[
+                :MOST_LETTERS
+            ]
+            for each in (self.asked, self.answer)
+        )
+
+
+def server_times(
+    events: Iterable[LogEvent | UnreadLine], *, candidate_id: str, workload_id: str
+) -> ServerTimes:
+    """Its times by kind of operation; no kind where the log holds none."""
+    answered = tuple(_answered(events))
+    own = {each.asked.connection for each in answered if _is_setting(each.asked)}
+    by_kind: dict[str, list[_Answered]] = {}
+    for each in answered:
+        if each.asked.connection not in own:
+            by_kind.setdefault(KINDS[each.asked.word], []).append(each)
+    return ServerTimes(
+        candidate_id=candidate_id,
+        workload_id=workload_id,
+        kinds={kind: _times(by_kind[kind]) for kind in sorted(by_kind)},
+    )
+
+
+def _is_setting(asked: LogEvent) -> bool:
+    return asked.word == "MOD" and asked.details.startswith(_SETTING)
+
+
+def _answered(events: Iterable[LogEvent | UnreadLine]) -> Iterator[_Answered]:
+    """The operations whose request and answer are both in the log, with their times."""
+    waiting: dict[tuple[str, int | None], LogEvent] = {}
+    for event in events:
+        if isinstance(event, UnreadLine):
+            continue
+        key = (event.connection, event.operation)
+        if event.word in KINDS:
+            waiting[key] = event
+        elif event.word == "RESULT" and (asked := waiting.pop(key, None)):
+            times_us = {
+                each["name"]: 1e6 * float(each["seconds"]) for each in _TIME.finditer(event.details)
+            }
+            if "etime" in times_us:
+                yield _Answered(asked=asked, answer=event, times_us=times_us)
+
+
+def _times(operations: list[_Answered]) -> KindTimes:
+    ordered = sorted(operations, key=lambda each: each.times_us["etime"])
+    notes = Counter(
+        note
+        for each in operations
+        if (found := _NOTES.search(each.answer.details))
+        for note in found["notes"].split(",")
+    )
+    waited, worked, whole = (
+        Counter(round(each.times_us[name], 1) for each in operations if name in each.times_us)
+        for name in ("wtime", "optime", "etime")
+    )
+    return KindTimes(
+        whole=Latencies.of(whole),
+        waited=Latencies.of(waited) if waited else None,  # a server may not write it
+        worked=Latencies.of(worked) if worked else None,
+        notes=dict(sorted(notes.items())),
+        middle=ordered[len(ordered) // 2].lines,
+        slowest=ordered[-1].lines,
+    )
