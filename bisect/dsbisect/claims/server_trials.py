@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dsbisect.claims.claims_lab import ClaimsLab
+from dsbuilds.toolchains.toolchain_image import own_tools
 from dsharness.containers.container import Container, Options, running
+from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import CandidateError, InstanceError
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.instance import serve
@@ -28,6 +31,21 @@ CLIENT = Path(__file__).with_name("port_client.py")
 FIRST_PORT = 20_000
 MOST = 4  # times as many connections as ports: then there is no limit
 CLIENT_S = 200.0
+CHECKS_S, CHECK_EVERY_MS = 6.0, 10
+TIME_WAIT = "06"  # in /proc/net/tcp
+BALANCER_FOLDER = "/balancer"
+BALANCER = """
+defaults
+    mode tcp
+    timeout connect 2s
+    timeout check 2s
+    timeout client 2s
+    timeout server 2s
+listen directory
+    bind 127.0.0.1:6389
+    option ldap-check
+    server row 127.0.0.1:{port} check inter {every_ms}
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +154,11 @@ class FewPorts:
 
 
 def try_ports(lab: ClaimsLab, tried: PortsTried) -> PortFigures:
-    """Once without reuse in all ways, once with it from one address."""
+    """Once without reuse in all ways, once with it from one address, once by a balancer."""
     golden = lab.golden(tried.row, TWO_USERS)
     found = _client(lab, golden, tried, reuse=0)
     again = _client(lab, golden, tried, reuse=1)
+    checks = _health_checks(lab, golden, tried)
     return PortFigures(
         row=tried.row,
         ports=tried.ports,
@@ -147,6 +166,7 @@ def try_ports(lab: ClaimsLab, tried: PortsTried) -> PortFigures:
         most=MOST * tried.ports,
         reused=again["one"],
         **found,
+        **checks,
     )
 
 
@@ -167,3 +187,59 @@ def _client(lab: ClaimsLab, golden: Golden, tried: PortsTried, *, reuse: int) ->
             )  # fmt: skip
     found: dict[str, Any] = json.loads(said)
     return found
+
+
+def _health_checks(lab: ClaimsLab, golden: Golden, tried: PortsTried) -> dict[str, Any]:
+    """A balancer of the world asks the server whether it is well; nothing where none is named."""
+    if lab.matrix.tools.balancer is None:
+        return {}
+    lab.watcher.preparing(tried.row, "letting haproxy check it")
+
+    def show(what: str) -> None:
+        lab.watcher.preparing(tried.row, what)
+
+    tools = own_tools(
+        lab.engine, lab.matrix, lab.matrix.tools.balancer, "balancer", "with haproxy",
+        progress=show,
+    )  # fmt: skip
+    few = FewPorts(ports=tried.ports, reuse=0)
+    with (
+        serve(lab.engine, golden, lab.cpus, inside=few, keep=lab.keep) as instance,
+        instance.needed(),
+        scratch_folder("haproxy") as folder,
+    ):
+        settings = BALANCER.format(port=instance.endpoint.port, every_ms=CHECK_EVERY_MS)
+        (Path(folder) / "haproxy.cfg").write_text(settings, encoding="ascii")
+        options = Options(
+            network=instance.network, volumes=((Path(folder), BALANCER_FOLDER, "ro"),)
+        )
+        before = _opened(instance.container)
+        with running(
+            lab.engine, tools.reference, "haproxy", "-db", "-f", f"{BALANCER_FOLDER}/haproxy.cfg",
+            purpose=f"balancer-{tried.row}", log=instance.container.log, options=options,
+            keep=lab.keep,
+        ) as box:  # fmt: skip
+            time.sleep(CHECKS_S)
+            said, version = box.output(), box.must("haproxy", "-v", what="ask for its version")
+            if not box.running or "DOWN" in said:
+                last = said.strip().splitlines()[-1:] or ["it said nothing"]
+                raise InstanceError(f"haproxy found the server ill: {last[0]}", log=box.log)
+            return {
+                "checks": _opened(instance.container) - before,
+                "checks_waiting": _waiting(instance.container, instance.endpoint.port),
+                "balancer": " ".join(version.split()[:3]),
+            }
+
+
+def _opened(box: Container) -> int:
+    """How many connections clients in its network have begun."""
+    lines = box.must("cat", "/proc/net/snmp", what="count connections").splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Tcp:"))
+    return int(values[names.index("ActiveOpens")])
+
+
+def _waiting(box: Container, port: int) -> int:
+    """How many of their ports wait after connections to this one."""
+    rows = box.must("cat", "/proc/net/tcp", what="look at its connections").splitlines()[1:]
+    parts = (row.split()[1:4] for row in rows)
+    return sum(state == TIME_WAIT and far.endswith(f":{port:04X}") for _, far, state in parts)

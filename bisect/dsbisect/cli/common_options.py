@@ -158,7 +158,9 @@ Inside = Annotated[
 EveryStep = Annotated[bool, typer.Option("--all", help="Keep searching for a second step.")]
 Profiled = Annotated[
     bool,
-    typer.Option("--profile", help="Also say where the time of both sides goes, by perf and the log."),
+    typer.Option(
+        "--profile", help="Also say where both sides spend their time, by perf and the log."
+    ),
 ]
 EventLines = Annotated[
     bool,

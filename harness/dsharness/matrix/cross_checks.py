@@ -360,9 +360,6 @@ def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
     if draft.tools is not None:
         for tool, row in draft.tools.loads.items():
             yield ("tools", "loads", tool), row, "rows"
-        if draft.tools.cargo is not None:
-            yield ("tools", "cargo"), draft.tools.cargo, "toolchains"
-        if draft.tools.programs is not None:
-            yield ("tools", "programs"), draft.tools.programs, "toolchains"
-        if draft.tools.checks is not None:
-            yield ("tools", "checks"), draft.tools.checks, "toolchains"
+        for key in ("cargo", "programs", "checks", "balancer"):
+            if (toolchain := getattr(draft.tools, key)) is not None:
+                yield ("tools", key), toolchain, "toolchains"

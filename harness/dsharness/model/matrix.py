@@ -55,6 +55,10 @@ class Tools(Value):
         default=None,
         description="the toolchain whose tools look at packages: lintian, abidiff and more",
     )
+    balancer: Identifier | None = Field(
+        default=None,
+        description="the toolchain whose haproxy checks a server in `reproduce --claims`",
+    )
 
 
 class Profile(Value):

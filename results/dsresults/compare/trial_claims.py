@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
@@ -44,6 +44,9 @@ class PortFigures(Value):
     longest_s: float = Field(default=0.0, description="that it took to use up an address' ports")
     reused: int = Field(description="from one address, with net.ipv4.tcp_tw_reuse=1")
     ends: str = Field(description="how the server ends after an unbind: FIN or RST")
+    balancer: str = Field(default="", description="that checked the server's health")
+    checks: int = Field(default=0, description="connections that it made for this")
+    checks_waiting: int = Field(default=0, description="of these, in TIME_WAIT afterwards")
 
 
 def judge_port_limit(judged: PortLimit, figures: PortFigures) -> ClaimOutcome:
@@ -118,8 +121,20 @@ def judge_ends_by_reset(judged: EndsByReset, figures: PortFigures) -> ClaimOutco
         verdict=ClaimVerdict.REPRODUCED if fin and free else ClaimVerdict.REFUTED,
         answer=answer,
         ours=f"{whole(found.one_waiting)} and {whole(found.reset_waiting)} ports waiting",
-        details=("The server that resets is the lab's own, of 20 lines: it shows what RST does.",),
+        details=tuple(_reset_details(found)),
     )
+
+
+def _reset_details(found: PortFigures) -> Iterator[str]:
+    yield "The server that resets is the lab's own, of 20 lines: it shows what RST does."
+    if found.balancer:
+        resets = not found.checks_waiting and found.checks > found.ports
+        yield (
+            f"{found.balancer} checked 389-ds's health by {counted(found.checks, 'connection')} "
+            f"from one address with {whole(found.ports)} ports and left "
+            f"{whole(found.checks_waiting)} in TIME_WAIT"
+            f"{': as a client, too, it ends them by RST' if resets else ''}."
+        )
 
 
 class NamedCommit(Value):

@@ -1,4 +1,4 @@
-"""Two published claims from nothing to their page: real servers, real ports, and the store."""
+"""Published claims from nothing to their page: real servers, real ports, and the store."""
 
 from __future__ import annotations
 
@@ -11,19 +11,28 @@ from lab import dsbisect, small_matrix
 from dsharness.errors import ExitCode
 
 pytestmark = pytest.mark.whole
-ASKED = ("reproduce", "--claims", "--only", "rehash-needed", "--only", "port-limit")
+ASKED = (
+    "reproduce",
+    "--claims",
+    "--only",
+    "rehash-needed",
+    "--only",
+    "port-limit",
+    "--only",
+    "ad-rst",
+)
 
 
-def test_two_claims_are_tried_and_judged(tmp_path: Path) -> None:
+def test_claims_are_tried_and_judged(tmp_path: Path) -> None:
     small_matrix(tmp_path)
     page = tmp_path / "page"
     done = dsbisect(tmp_path, *ASKED, "--json", "--output", str(page), limit_s=1200)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     claims = {claim["id"]: claim for claim in found["claims"]}
-    assert list(claims) == ["rehash-needed", "port-limit"]
+    assert list(claims) == ["rehash-needed", "port-limit", "ad-rst"]
 
-    rehash, limit = claims.values()
+    rehash, limit, reset = claims.values()
     assert rehash["verdict"] == "depends on"
     assert "nsslapd-enable-upgrade-hash" in rehash["axis"]
     assert rehash["ours"] == "off: stays; on: SSHA512"
@@ -31,6 +40,9 @@ def test_two_claims_are_tried_and_judged(tmp_path: Path) -> None:
     assert "tcp_tw_reuse" in limit["axis"]
     per_s = int(limit["ours"].split(" a second")[0].replace("\u202f", ""))
     assert 980 < per_s < 1100, "64,511 ports that come back after a minute"
+
+    assert reset["verdict"] == "reproduced"
+    assert any("HAProxy" in each and "by RST" in each for each in reset["details"]), reset
 
     assert (page / "claims.html").read_text().count('<article class="claim depends-on"') == 2
     again = dsbisect(tmp_path, "report", "--json")

@@ -131,6 +131,17 @@ def test_a_server_that_resets_leaves_no_port_waiting(seen, verdict: str) -> None
     assert "MS AD itself was not asked" in found.answer
 
 
+@pytest.mark.parametrize(("waiting", "ends"), [(0, "it ends them by RST"), (300, "300 in TIME")])
+def test_a_balancer_is_told_where_one_was_tried(waiting: int, ends: str) -> None:
+    judged = EndsByReset(how="ends by reset")
+    tried = ports(balancer="HAProxy version 3.0.11", checks=573, checks_waiting=waiting)
+    (_, told) = judge(judged, [tried]).details
+    assert told.startswith("HAProxy version 3.0.11 checked 389-ds's health by 573 connections")
+    assert ends in told
+    assert ("by RST" in told) is not bool(waiting)
+    assert len(judge(judged, [ports()]).details) == 1
+
+
 NAMED = NamesCommit(how="names commit", commits=("120a477cb",), at_least_pct=75)
 
 
