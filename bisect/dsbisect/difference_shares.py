@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ from dsharness.model import Value
 from dsresults.compare.comparison_table import Estimate
 from dsresults.compare.factor_shares import FactorShares
 from dsresults.number_text import milliseconds, percent, significant, times
+from dsresults.profile_pair import FunctionChange
+from dsresults.times_table import TimesRow, times_cells
 
 SERVER = "server"
 SERVER_TITLE = "the server build and its libraries, together"
@@ -28,6 +30,14 @@ class ArmFigures(Value):
     varies_pct: float = Field(description="standard deviation of the cost's logarithm, as per cent")
 
 
+class ChangedSetting(Value):
+    """A setting that differs between both servers; empty where one does not have it."""
+
+    name: str
+    fast: str
+    slow: str
+
+
 class WorkloadShares(Value):
     """One workload's difference, attributed."""
 
@@ -40,6 +50,14 @@ class WorkloadShares(Value):
     meanings: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, description="factor -> what is known of its step"
     )
+    functions: tuple[FunctionChange, ...] = Field(
+        default=(), description="whose own CPU time changed most, µs per operation"
+    )
+    times: tuple[TimesRow, ...] = Field(default=(), description="of the server's own log")
+    instructions: tuple[FunctionChange, ...] = Field(
+        default=(), description="whose own instructions per operation changed most"
+    )
+    unprofiled: tuple[str, ...] = Field(default=(), description="what could not be seen, and why")
 
 
 class DifferenceShares(Value):
@@ -53,6 +71,9 @@ class DifferenceShares(Value):
         default_factory=dict, description="arm that cannot be made -> why"
     )
     notes: tuple[str, ...] = Field(default=(), description="what the loads show of both sides")
+    configuration: tuple[ChangedSetting, ...] = Field(
+        default=(), description="settings in force that differ, those that both have first"
+    )
     command: str = Field(default="", description="continues, or adds runs with a larger --runs")
 
 
@@ -64,12 +85,14 @@ def told(found: DifferenceShares) -> Iterator[str]:
         yield f"\n{each.workload}: {each.title}"
         yield from _shares(each)
         yield from _arms(each)
+        yield from _seen(found, each)
     if found.impossible:
         yield "\ncannot be made:"
         yield from (f"  {name}: {why}" for name, why in found.impossible.items())
     if found.notes:
         yield "\nwhat the workloads show together:"
         yield from (f"  {note}" for note in found.notes)
+    yield from _settings(found)
     yield f"\nagain, from the stored runs: {found.command}"
 
 
@@ -113,13 +136,73 @@ def _arms(each: WorkloadShares) -> Iterator[str]:
     """A table of what was measured."""
     parts = [factor for factor in each.factors if factor != SERVER]
     heads = [SERVER, *parts, "CPU per operation", "runs", "a run varies by"]
-    rows = [[*_cells(arm, parts)] for arm in each.arms]
-    widths = [max(map(len, column)) + 2 for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        yield (
-            "  "
-            + "".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
+    yield from _table([heads, *([*_cells(arm, parts)] for arm in each.arms)])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows whose columns stand under each other; the first has their names."""
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        yield f"  {''.join(cells).rstrip()}"
+
+
+def _seen(found: DifferenceShares, each: WorkloadShares) -> Iterator[str]:
+    """What runs of their own showed of both servers, where they were asked for."""
+    sides = [found.fast, found.slow]
+    for title, changes in (
+        ("own CPU time, µs per operation", each.functions),
+        ("own instructions per operation", each.instructions),
+    ):
+        if changes:
+            rows = [
+                [change.function, significant(change.before), significant(change.after)]
+                for change in changes
+            ]
+            yield from _table([[title, *sides], *rows])
+    if each.times:
+        heads = [f"{side} {percentile}" for side in sides for percentile in ("p50", "p99")]
+        rows = [list(times_cells(row)) for row in each.times]
+        yield from _table([["by the server's log, µs", "", *heads], *rows])
+    if each.functions:
+        yield f"  flame graphs: dsbisect report {each.campaign}"
+    yield from (f"  not seen: {note}" for note in each.unprofiled)
+
+
+MOST_SETTINGS = 20
+MOST_LETTERS = 60
+
+
+def _settings(found: DifferenceShares) -> Iterator[str]:
+    """Those that both have; of the others, how many there are."""
+    if not found.configuration:
+        return
+    both = [each for each in found.configuration if each.fast and each.slow]
+    yield f"\nsettings in force that differ, from {found.fast} to {found.slow}:"
+    for each in both[:MOST_SETTINGS]:
+        yield f"  {each.name}: {each.fast[:MOST_LETTERS]} to {each.slow[:MOST_LETTERS]}"
+    gone = sum(not each.slow for each in found.configuration)
+    new = sum(not each.fast for each in found.configuration)
+    counts = {
+        "more that both have": len(both[MOST_SETTINGS:]),
+        f"that only {found.fast} has": gone,
+        f"that only {found.slow} has": new,
+    }
+    more = [f"{number} {which}" for which, number in counts.items() if number]
+    if more:
+        yield f"  and {', '.join(more)}: --json has all"
+
+
+def changed_settings(
+    fast: Mapping[str, str], slow: Mapping[str, str]
+) -> tuple[ChangedSetting, ...]:
+    """The settings that differ; an empty value counts as none."""
+    changed = (
+        ChangedSetting(name=name, fast=fast.get(name, ""), slow=slow.get(name, ""))
+        for name in sorted(fast.keys() | slow.keys())
+        if fast.get(name, "") != slow.get(name, "")
+    )
+    return tuple(sorted(changed, key=lambda each: not (each.fast and each.slow)))
 
 
 def _cells(arm: ArmFigures, parts: list[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from dsbisect.difference_shares import (
@@ -18,13 +18,15 @@ from dsbisect.difference_shares import (
     ArmFigures,
     DifferenceShares,
     WorkloadShares,
+    changed_settings,
 )
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.instance import part_of
-from dsharness.measure.metrics import COST, CPU
+from dsharness.measure.metrics import COST, CPU, INSTRUCTIONS
+from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Finding, Image, Sample, SystemName, Workload
 from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Seed
@@ -32,14 +34,17 @@ from dsharness.systems.system import Part, parts_of
 from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import RowSupply, system_of
 from dslab.laboratory import Laboratory
+from dslab.step_profiles import profile_pair
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import ComparisonTable, ratios
 from dsresults.compare.factor_shares import State, factor_shares
 from dsresults.explainers import explainers_of
+from dsresults.profile_pair import ProfilePair, count_changes, function_changes, profiles_of
 from dsresults.reasons.explanation import library_changes
 from dsresults.reasons.reason import CostChange, StepPlace
 from dsresults.report import report_data
 from dsresults.store import Store
+from dsresults.times_table import times_rows
 from dssearch.planner import Rounds
 from dssearch.question import History, Question
 
@@ -149,6 +154,8 @@ def explain_difference(
 ) -> DifferenceShares:
     """Measure every arm that can be made, and attribute; what was interrupted continues."""
     parts = common_parts(request)
+    if request.profile:
+        check_profiler()
     asked = [
         (workload, arms_of(request.fast, request.slow, parts_for(workload, parts)))
         for workload in request.workloads
@@ -167,9 +174,79 @@ def explain_difference(
             campaign = _campaign(request, workload, made, lab, store, watcher)
             measured.append(MeasuredArms(workload=workload, arms=made, campaign=campaign))
         images = {name: golden.image for name, golden in lab.goldens.items()}
+        settings = changed_settings(*(lab.configuration(row) for row in rows))
+        pairs = _profiled(request, measured, lab, store, watcher)
+    if not all(pair.counts for pair in pairs):
+        pairs = _counted(request, pairs, engine, store, watcher)
     found = _answer(request, parts, measured, impossible, images, store)
+    shown = {pair.campaign_id: _shown(pair) for pair in pairs}
+    found = found.model_copy(
+        update={
+            "configuration": settings,
+            "workloads": tuple(
+                each.model_copy(update=shown.get(each.campaign, {})) for each in found.workloads
+            ),
+        }
+    )
     _keep(found, store)
     return found
+
+
+def _profiled(
+    request: ExplainRequest,
+    measured: Sequence[MeasuredArms],
+    lab: Laboratory,
+    store: Store,
+    watcher: Watcher,
+) -> tuple[ProfilePair, ...]:
+    """Both rows under each workload: what is known, else what this lab can tell."""
+    known = {
+        pair.campaign_id: pair
+        for pair in profiles_of(store.findings(), (each.campaign.id for each in measured))
+    }
+    if not request.profile:
+        return tuple(known.values())
+    rows = (request.fast, request.slow)
+    return tuple(
+        known.get(each.campaign.id)
+        or profile_pair(each.campaign.id, rows, each.workload, lab, watcher)
+        for each in measured
+    )
+
+
+def _counted(
+    request: ExplainRequest,
+    pairs: Sequence[ProfilePair],
+    engine: Engine,
+    store: Store,
+    watcher: Watcher,
+) -> tuple[ProfilePair, ...]:
+    """The same with instructions by function, which a lab in valgrind counts; stored if whole."""
+    workloads = {each.id: each for each in request.workloads}
+    counting = replace(request, metric=INSTRUCTIONS.name)
+    rows, found = (request.fast, request.slow), []
+    with row_lab(
+        counting, rows, len(pairs), engine=engine, store=store, watcher=watcher, duet=False
+    ) as lab:
+        for pair in pairs:
+            workload = workloads[pair.workload_id]
+            other = profile_pair(pair.campaign_id, rows, workload, lab, watcher)
+            found.append(pair.with_counts_of(other))
+    for pair in found:
+        if pair.whole:
+            store.add_finding(pair.finding)
+    return tuple(found)
+
+
+def _shown(pair: ProfilePair) -> dict[str, object]:
+    """What of a pair stands in the answer."""
+    notes = (pair.note, pair.times_note, pair.counts_note)
+    return {
+        "functions": function_changes(pair),
+        "times": times_rows(pair.times),
+        "instructions": count_changes(pair),
+        "unprofiled": tuple(note for note in notes if note),
+    }
 
 
 def _impossible(lab: Laboratory) -> dict[str, str]:

@@ -22,7 +22,7 @@ from dsharness.errors import CandidateError, InstanceError, WorkloadError
 from dsharness.loads import LOADS
 from dsharness.machine.host import machine_id, machine_now
 from dsharness.machine.machine_lock import measuring_alone
-from dsharness.measure.exact_counters import Valgrind
+from dsharness.measure.exact_counters import Valgrind, take_function_counts
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.import_run import Stoppable
 from dsharness.measure.instance import Wrapper, serve
@@ -31,6 +31,7 @@ from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.measure.ways import Importing
 from dsharness.model import (
     CpuProfile,
+    FunctionCounts,
     Image,
     Machine,
     Procedure,
@@ -42,6 +43,7 @@ from dsharness.model import (
 )
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
+from dsharness.systems.system import Configured
 from dsimages.buildah import remove_leftovers
 from dslab.candidates import Supply
 from dslab.lab_conditions import LabConditions
@@ -262,20 +264,36 @@ class Laboratory:
         with measuring_alone(self._show_wait), self.spent.on("runs"):
             yield
 
+    @property
+    def in_valgrind(self) -> bool:
+        """Whether its servers run in valgrind."""
+        return self._conditions.way.in_valgrind
+
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         """Where a candidate's CPU time goes under a load, in a run that is no sample."""
         with self._apart(candidate) as at:
             return take_profile(at, workload)
 
     def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
-        """How long its operations take by its own log, in another such run."""
+        """How long its operations take by its own log, in another; None if it has no such log."""
         with self._apart(candidate) as at:
             return take_times(at, workload)
+
+    def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts:
+        """How many instructions each function has, of a server in valgrind."""
+        with self._apart(candidate) as at:
+            return take_function_counts(at, workload)
+
+    def configuration(self, candidate: str) -> Mapping[str, str]:
+        """How its server is set; nothing of a kind that does not tell."""
+        instance = self._bench(candidate).instance
+        system = instance.system
+        return system.configuration(instance.endpoint) if isinstance(system, Configured) else {}
 
     @contextmanager
     def _apart(self, candidate: str) -> Iterator[Bench]:
         """A bench for a run that is no sample."""
-        if self._wrapper is not None:
+        if isinstance(self._wrapper, Stoppable):
             raise WorkloadError(f"no server is profiled that runs for {self._conditions.way.name}")
         at = self._bench(candidate)
         self._served.update([candidate])

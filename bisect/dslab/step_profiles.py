@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from dsharness.errors import DsbisectError, StoppedError
-from dsharness.model import Campaign, CpuProfile, ServerTimes, Workload
+from dsharness.model import Campaign, CpuProfile, FunctionCounts, ServerTimes, Workload
 from dslab.watcher import Watcher
 from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
 
 
 class Profiler(Protocol):
-    """What can profile a candidate."""
+    """What can look at a candidate: in valgrind for its instructions, else for its time."""
+
+    @property
+    def in_valgrind(self) -> bool: ...
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile: ...
 
     def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None: ...
+
+    def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts: ...
 
 
 def profile_steps(
@@ -41,22 +46,30 @@ def _stored(
 ) -> ProfilePair:
     for known in profiles_of(store.findings(), [campaign.id]):
         return known
-    names = sides_of(campaign)
-    profiles, why = _both(names, workload, lab.profile, watcher, "profiling")
-    times, why_no_times = _both(names, workload, lab.server_times, watcher, "writing its log under")
-    pair = ProfilePair(
-        campaign_id=campaign.id,
-        workload_id=workload.id,
-        names=names,
-        before=profiles.get(names[0]),
-        after=profiles.get(names[1]),
-        note=why,
-        times=tuple(times[name] for name in names) if len(times) == len(names) else (),
-        times_note=why_no_times,
-    )
-    if not (why or why_no_times):  # the next run tries again what could not be had
+    pair = profile_pair(campaign.id, sides_of(campaign), workload, lab, watcher)
+    if pair.whole:  # the next run tries again what could not be had
         store.add_finding(pair.finding)
     return pair
+
+
+def profile_pair(
+    campaign_id: str, names: tuple[str, str], workload: Workload, lab: Profiler, watcher: Watcher
+) -> ProfilePair:
+    """All that this lab can tell of both sides."""
+    pair = ProfilePair(campaign_id=campaign_id, workload_id=workload.id, names=names)
+    if lab.in_valgrind:
+        counts, why = _both(names, workload, lab.function_counts, watcher, "counting under")
+        return pair.model_copy(update={"counts": _whole(names, counts), "counts_note": why})
+    profiles, why = _both(names, workload, lab.profile, watcher, "profiling")
+    times, why_not = _both(names, workload, lab.server_times, watcher, "writing its log under")
+    seen = {
+        "before": profiles.get(names[0]),
+        "after": profiles.get(names[1]),
+        "note": why,
+        "times": _whole(names, times),
+        "times_note": why_not,
+    }
+    return pair.model_copy(update=seen)
 
 
 Seen = TypeVar("Seen")
@@ -81,6 +94,11 @@ def _both(
         except DsbisectError as error:  # no profile changes an answer
             return seen, f"{name}: {error.message.splitlines()[0]}"
     return seen, ""
+
+
+def _whole(names: tuple[str, str], seen: Mapping[str, Seen]) -> tuple[Seen, ...]:
+    """Both sides, or none."""
+    return tuple(seen[name] for name in names) if len(seen) == len(names) else ()
 
 
 def sides_of(campaign: Campaign) -> tuple[str, str]:

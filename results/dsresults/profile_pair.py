@@ -7,24 +7,32 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field, computed_field
 
-from dsharness.model import CpuProfile, Finding, ServerTimes, Value
+from dsharness.model import CpuProfile, Finding, FunctionCounts, ServerTimes, Value
 from dsharness.model.measured import Frames, path_totals
 from dsresults.number_text import significant
 from dsresults.times_table import NotesRow, TimesRow, notes_rows, times_rows
 
 MOST_CHANGES = 10
+CPU_CAPTION = (
+    "The functions whose own CPU time per operation, without what they call, changed most. From "
+    "runs of their own while perf looked: they show where time goes, and decide nothing."
+)
+COUNTS_CAPTION = (
+    "The functions whose own instructions per operation, without what they call, changed most. "
+    "Counted by callgrind in a run of its own."
+)
 
 
 class FunctionChange(Value):
-    """The CPU time of an operation in a function itself, without what it calls."""
+    """What an operation takes in a function itself, without what it calls, on both sides."""
 
     function: str
-    before_us: float
-    after_us: float
+    before: float
+    after: float
 
     @property
-    def change_us(self) -> float:
-        return self.after_us - self.before_us
+    def change(self) -> float:
+        return self.after - self.before
 
 
 class ProfilePair(Value):
@@ -40,10 +48,18 @@ class ProfilePair(Value):
         default=(), description="of both sides by the server's own log, where it can write one"
     )
     times_note: str = Field(default="", description="why there are none")
+    counts: tuple[FunctionCounts, ...] = Field(
+        default=(), description="of both sides under callgrind, where instructions were counted"
+    )
+    counts_note: str = Field(default="", description="why there are none")
 
     @computed_field(description="functions whose own CPU time per operation changed most")
     def changes(self) -> tuple[FunctionChange, ...]:
         return function_changes(self)
+
+    @computed_field(description="functions whose own instructions per operation changed most")
+    def count_changes(self) -> tuple[FunctionChange, ...]:
+        return count_changes(self)
 
     @computed_field(description="what the log says of both sides, percentiles 50 and 99")
     def times_rows(self) -> tuple[TimesRow, ...]:
@@ -52,6 +68,16 @@ class ProfilePair(Value):
     @computed_field(description="the server's own remarks")
     def notes_rows(self) -> tuple[NotesRow, ...]:
         return notes_rows(self.times)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing went wrong that another try could better."""
+        return not (self.note or self.times_note or self.counts_note)
+
+    def with_counts_of(self, other: ProfilePair) -> ProfilePair:
+        """It, and the instructions of another look at the same sides."""
+        counted = {"counts": other.counts, "counts_note": other.counts_note}
+        return self.model_copy(update=counted)
 
     @property
     def excerpts(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
@@ -80,14 +106,31 @@ def function_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
     """Return the functions whose own CPU time changed most, in which direction ever."""
     if pair.before is None or pair.after is None:
         return ()
-    first, second = own_us(pair.before), own_us(pair.after)
+    return _most_changed(own_us(pair.before), own_us(pair.after))
+
+
+def count_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
+    """Return the same of instructions."""
+    if len(pair.counts) < 2:
+        return ()
+    return _most_changed(*(side.per_operation for side in pair.counts))
+
+
+def _most_changed(
+    first: Mapping[str, float], second: Mapping[str, float]
+) -> tuple[FunctionChange, ...]:
     all_ = (
-        FunctionChange(
-            function=name, before_us=first.get(name, 0.0), after_us=second.get(name, 0.0)
-        )
+        FunctionChange(function=name, before=first.get(name, 0.0), after=second.get(name, 0.0))
         for name in sorted(first.keys() | second.keys())
     )
-    return tuple(sorted(all_, key=lambda each: -abs(each.change_us))[:MOST_CHANGES])
+    return tuple(sorted(all_, key=lambda each: -abs(each.change))[:MOST_CHANGES])
+
+
+def changed_functions(pair: ProfilePair) -> tuple[tuple[str, str, tuple[FunctionChange, ...]], ...]:
+    """Return the tables of functions that there are: what it has, its unit, its rows."""
+    tables = ((CPU_CAPTION, "µs", function_changes(pair)),
+              (COUNTS_CAPTION, "instructions", count_changes(pair)))  # fmt: skip
+    return tuple(table for table in tables if table[2])
 
 
 def own_us(profile: CpuProfile) -> Mapping[str, float]:

@@ -39,7 +39,7 @@ def times_rows(sides: Sequence[ServerTimes]) -> tuple[TimesRow, ...]:
     if len(sides) < 2:
         return ()
     before, after = sides
-    return tuple(
+    rows = (
         TimesRow(
             operation=kind,
             part=said,
@@ -49,6 +49,7 @@ def times_rows(sides: Sequence[ServerTimes]) -> tuple[TimesRow, ...]:
         for kind in sorted(before.kinds.keys() | after.kinds.keys())
         for part, said in PARTS.items()
     )
+    return tuple(row for row in rows if any((*row.before_us, *row.after_us)))
 
 
 def notes_rows(sides: Sequence[ServerTimes]) -> tuple[NotesRow, ...]:

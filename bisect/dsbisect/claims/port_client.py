@@ -81,11 +81,15 @@ def until_free(port: int, source: str, since: float) -> float | None:
     return None
 
 
-def waiting(port: int) -> int:
-    """Client ports in TIME_WAIT towards this one."""
+def waiting(port: int, sources: list[str]) -> int:
+    """Client ports of these addresses in TIME_WAIT towards this one."""
+    ours = {socket.inet_aton(source)[::-1].hex().upper() for source in sources}
     lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
     rows = [line.split()[1:4] for line in lines]
-    return sum(state == TIME_WAIT and int(far.split(":")[1], 16) == port for _, far, state in rows)
+    return sum(
+        state == TIME_WAIT and near.split(":")[0] in ours and int(far.split(":")[1], 16) == port
+        for near, far, state in rows
+    )
 
 
 def serve_resets(listener: socket.socket) -> None:
@@ -109,20 +113,21 @@ def main(port: int, addresses: int, most: int, *, all_phases: bool) -> None:
     begun = time.monotonic()
     found: dict[str, int | float | str | None] = {"one": until_stopped(port, [HOME], most)}
     if all_phases:
-        found["one_waiting"] = waiting(port)
+        found["one_waiting"] = waiting(port, [HOME])
         freed: list[float | None] = []  # watched meanwhile: a busy machine may be late otherwise
         watch = threading.Thread(target=lambda: freed.append(until_free(port, HOME, begun)))
         watch.start()
         later = time.monotonic()
         others = [f"127.0.1.{number}" for number in range(1, addresses + 1)]
         found["several"] = until_stopped(port, others, addresses * most)
+        found["several_waiting"] = waiting(port, others)
         found["longest_s"] = round(max(later - begun, time.monotonic() - later), 1)
         found["client_resets"] = until_stopped(port, ["127.0.2.1"], most, reset=True)
         found["ends"] = ends_of(port)
         ours = resetting_server()
         found["server_resets"] = until_stopped(ours, ["127.0.3.1"], most)
         time.sleep(0.2)
-        found["reset_waiting"] = waiting(ours)
+        found["reset_waiting"] = waiting(ours, ["127.0.3.1"])
         watch.join()
         found["waits_s"] = freed[0] if freed else None
     sys.stdout.write(json.dumps(found))

@@ -31,6 +31,13 @@ def explain(  # noqa: PLR0913 - each is an option
     store: StorePlace = None,
     relock: Relock = False,
     keep: Keep = False,
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="Also compare CPU time and instructions by function, and the server's log.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Attribute a difference between two rows to what can be changed alone.
@@ -61,6 +68,7 @@ def explain(  # noqa: PLR0913 - each is an option
         runs=runs,
         relock=relock,
         keep=keep,
+        profile=profile,
         command=given_command(),
     )
     common_parts(request)

@@ -112,7 +112,7 @@ def _count(
 ) -> tuple[Mapping[Metric, float], int]:
     """How many of each kind an operation takes, and the operations counted."""
     counter.begin(at, alone)
-    count = _short_run(counter, at, alone, gate)
+    count = short_run(counter, at, alone, gate)
     idle = counter.counted(at, counter.rest)[1]
     each: dict[Metric, list[float]] = {kind: [] for kind in counter.kinds}
     known: dict[Metric, float] = {}
@@ -136,7 +136,7 @@ def _count(
     )
 
 
-def _short_run(counter: Counter, at: Bench, alone: Workload, gate: Gate) -> int:
+def short_run(counter: Counter, at: Bench, alone: Workload, gate: Gate) -> int:
     """How many operations; the first ones also warm the server up."""
     most = counter.kinds[0]
     run, count = _loaded(counter, at, alone, 1, gate)[most], 1
@@ -176,12 +176,20 @@ def operations_of(operation_s: float, counted: float, counter: Counter) -> int:
 
 
 def _loaded(counter: Counter, at: Bench, workload: Workload, operations: int, gate: Gate) -> Counts:
+    load = counted_load(at, workload, operations, gate, counter.within)
+    return counter.counted(at, load)[1]
+
+
+def counted_load(
+    at: Bench, workload: Workload, operations: int, gate: Gate, within: str
+) -> Callable[[Behind], LoadReport]:
+    """So many operations; WorkloadError if they are not what was asked for."""
     size = Operations(per_thread=operations, limit_s=LIMIT_S)
 
     def work(behind: Behind) -> LoadReport:
-        return execute_load(at, workload, size, behind)
+        report = execute_load(at, workload, size, behind)
+        for why in gate(RunEvidence(operations=operations, threads=1, report=report)):
+            raise WorkloadError(f"{workload.id} {within}: {why}", log=at.load.log)
+        return report
 
-    report, counts = counter.counted(at, work)
-    for why in gate(RunEvidence(operations=operations, threads=1, report=report)):
-        raise WorkloadError(f"{workload.id} {counter.within}: {why}", log=at.load.log)
-    return counts
+    return work

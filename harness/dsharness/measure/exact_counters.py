@@ -11,19 +11,29 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
+from dsharness.containers.engine import last_line
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import EngineError, InstanceError
-from dsharness.measure.exact_count import IDLE_S, Behind, CountedRun, Counts, T
+from dsharness.measure.exact_count import (
+    IDLE_S,
+    Behind,
+    CountedRun,
+    Counts,
+    T,
+    counted_load,
+    short_run,
+)
+from dsharness.measure.gate import count_objections
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import FSYNCS, INSTRUCTIONS, SYSCALLS
-from dsharness.measure.sample import Bench, warm_up
-from dsharness.model import Workload
+from dsharness.measure.sample import Bench, warm_up, write_files
+from dsharness.model import FunctionCounts, Workload
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 
@@ -38,6 +48,7 @@ for dump in {OUT}.*-*; do
 done
 rm -f {OUT}.*
 """
+WHOLE = f"cd /tmp && cat {OUT}.*-* && rm -f {OUT}.*"
 THREAD = re.compile(r"^thread: (?P<thread>\d+) (?:summary|totals): (?P<count>\d+)$", re.MULTILINE)
 # The tools are of another system than the server: they need their own loader and libraries.
 OWN_LOADER = f"""
@@ -82,16 +93,31 @@ class Callgrind:
 
     def counted(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
         box = at.instance.container
-        _command(box, "zero")
-        began = time.monotonic()
-        done = work(())
-        _command(box, "dump")
-        seconds = time.monotonic() - began
+        done, seconds = self._dumped(box, work)
         dumps = box.must("sh", "-c", DUMPED, what="read callgrind's count")
         threads = {int(found["thread"]): int(found["count"]) for found in THREAD.finditer(dumps)}
         if not any(threads.values()):
             raise InstanceError("callgrind counted nothing", log=box.log)
         return done, {INSTRUCTIONS: CountedRun(threads=threads, seconds=seconds)}
+
+    def by_function(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Mapping[str, int]]:
+        """The same by function, of all threads together."""
+        box = at.instance.container
+        done, _ = self._dumped(box, work)
+        with scratch_folder("callgrind") as folder:
+            whole = Path(folder) / "dumps"
+            read = box.execute("sh", "-c", WHOLE, into=whole)
+            if not read.ok:
+                raise InstanceError(f"callgrind's dumps: {last_line(read)}", log=box.log)
+            with whole.open(encoding="utf-8", errors="replace") as lines:
+                return done, own_counts(lines)
+
+    def _dumped(self, box: Container, work: Callable[[Behind], T]) -> tuple[T, float]:
+        _command(box, "zero")
+        began = time.monotonic()
+        done = work(())
+        _command(box, "dump")
+        return done, time.monotonic() - began
 
     def rest(self, behind: Behind) -> None:  # noqa: ARG002 - it counts from inside
         time.sleep(IDLE_S)
@@ -103,6 +129,61 @@ def _command(box: Container, words: str) -> None:
         *words.split(),
         what="control callgrind",
     )  # fmt: skip
+
+
+def take_function_counts(at: Bench, workload: Workload) -> FunctionCounts:
+    """What a run of twice as many operations has more in each function, of a server in valgrind."""
+    counter, alone = Callgrind(), workload.model_copy(update={"threads": 1})
+    write_files(at, alone, 0)
+    counter.begin(at, alone)
+    count = short_run(counter, at, alone, count_objections)
+    short, long = (
+        counter.by_function(at, counted_load(at, alone, size, count_objections, counter.within))[1]
+        for size in (count, 2 * count)
+    )
+    more = {name: (number - short.get(name, 0)) / count for name, number in long.items()}
+    return FunctionCounts(
+        candidate_id=at.instance.candidate_id,
+        workload_id=workload.id,
+        operations=3 * count,
+        per_operation={name: each for name, each in more.items() if each >= LEAST_SHOWN},
+    )
+
+
+LEAST_SHOWN = 1.0  # instruction of an operation
+# Lines of callgrind's format. A name stands where its number comes first. What a call costs stands
+# on the line after it, and is the callee's.
+NAMED = re.compile(r"^(?P<called>c?)(?P<what>fn|ob)=\((?P<id>\d+)\)(?: (?P<name>.+))?$")
+COST = re.compile(r"^(?:[+-]\d+|\*|\d+|0x[0-9a-f]+) (?P<count>\d+)$")
+NAMELESS = re.compile(r"^(?:0x[0-9a-f]+|\?\?\?)?$")
+MOST_OF_NAME = 160
+
+
+def own_counts(lines: Iterable[str]) -> Mapping[str, int]:
+    """What each function has itself, of callgrind's dumps; one without a name is its library."""
+    counts = Tally[str]()
+    names: dict[tuple[str, str], str] = {}
+    at = {"fn": "", "ob": ""}
+    of_call = False
+    for line in lines:
+        if named := NAMED.match(line):
+            key = named["what"], named["id"]
+            names[key] = named["name"] or names.get(key, "")
+            if not named["called"]:
+                at[named["what"]] = names[key]
+        elif cost := COST.match(line):
+            counts[_shown(at["fn"], at["ob"])] += 0 if of_call else int(cost["count"])
+            of_call = False
+        else:
+            of_call = line.startswith("calls=")
+            if line.startswith("version:"):  # of the next dump, which has its own numbers
+                names.clear()
+    return counts
+
+
+def _shown(function: str, library: str) -> str:
+    name = re.sub(r"'\d+$", "", function)  # of a recursion's depth
+    return f"[{Path(library).name}]" if NAMELESS.match(name) else name[:MOST_OF_NAME]
 
 
 CALL = re.compile(r"^(?P<thread>\d+) +(?P<name>\w+)\(")  # its beginning: it may end lines later

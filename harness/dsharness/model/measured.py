@@ -279,3 +279,12 @@ class ServerTimes(Value):
     candidate_id: str
     workload_id: str
     kinds: dict[str, KindTimes]
+
+
+class FunctionCounts(Value):
+    """How many instructions of an operation each function has, without those that it calls."""
+
+    candidate_id: str
+    workload_id: str
+    operations: int
+    per_operation: dict[str, float]

@@ -210,6 +210,15 @@ def importer(system: System) -> Importer | None:
 
 
 @runtime_checkable
+class Configured(Protocol):
+    """What a system also has if it tells how it is set."""
+
+    def configuration(self, endpoint: Endpoint) -> Mapping[str, str]:
+        """All settings in force by name, without secrets and what differs with each start."""
+        ...
+
+
+@runtime_checkable
 class TimesLogger(Protocol):
     """What a system also has if it can write down how long each operation took.
 

@@ -24,7 +24,7 @@ from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.self_checks import told
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import significant
-from dsresults.profile_pair import FLAME_WIDTH, flame_graphs
+from dsresults.profile_pair import FLAME_WIDTH, changed_functions, flame_graphs
 from dsresults.report.answer_picture import AREA, Picture, percent, pictures, sentences
 from dsresults.report.percentile_chart import PLOT, percentile_charts
 from dsresults.report.report_data import ReportData, repeat_command
@@ -137,6 +137,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         area=AREA,
+        changed_functions=changed_functions,
         checks_told=told,
         fewest_slower=FEWEST_SLOWER,
         flame_graphs=flame_graphs,

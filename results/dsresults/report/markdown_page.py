@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dsharness.plain_text import plain
 from dsresults.commits_result import Comparison, Culprit
 from dsresults.number_text import NARROW, significant
-from dsresults.profile_pair import ProfilePair, function_changes
+from dsresults.profile_pair import ProfilePair, changed_functions
 from dsresults.report.answer_picture import percent, sentences
 from dsresults.report.report_data import ReportData, Section, cells, headings, repeat_command
 from dsresults.times_table import notes_rows, notes_text, times_cells, times_rows
@@ -94,12 +94,12 @@ def _proof(each: Comparison) -> tuple[str, ...]:
 def _profile(pair: ProfilePair) -> Iterator[str]:
     before, after = map(code, pair.names)
     yield from ("", f"## Where the time goes: {code(pair.workload_id)}, {before} to {after}")
-    if changes := function_changes(pair):
-        yield ""
+    for caption, unit, changes in changed_functions(pair):
+        yield from ("", words(caption), "")
         yield from table(
-            ("CPU time of a function itself, µs per operation", before, after),
+            ("function", f"{before}, {unit}", f"{after}, {unit}"),
             (
-                (code(each.function), significant(each.before_us), significant(each.after_us))
+                (code(each.function), significant(each.before), significant(each.after))
                 for each in changes
             ),
         )

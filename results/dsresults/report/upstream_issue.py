@@ -134,12 +134,11 @@ def _described(
         ("median (lowest to highest)", *(code(name) for name in names)), _rows(samples, names)
     )
     gained = [
-        f"{code(change.function)} {significant(change.before_us)} to "
-        f"{significant(change.after_us)} µs"
+        f"{code(change.function)} {significant(change.before)} to {significant(change.after)} µs"
         for profile in data.profiles
         if profile.campaign_id == column.campaign_id
         for change in function_changes(profile)
-        if change.change_us > 0
+        if change.change > 0
     ]
     if gained:
         yield ""

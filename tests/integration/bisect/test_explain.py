@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 from lab import dsbisect, small_matrix
 
 ASKED = ("explain", "debian-12", "debian-13", "--workload", "bind-one", "--runs", "3", "--json")
+LIMIT = "nsslapd-idlistscanlimit"  # of candidates of a search
 
 
 @pytest.mark.whole
@@ -34,6 +37,9 @@ def test_the_stored_rounds_explain_more_than_all_of_it(tmp_path: Path) -> None:
     assert all(arm["runs"] == 3 for arm in bind["arms"])
     assert found["impossible"] == {}
     assert "10 times the rounds" in bind["meanings"]["stored"][0]
+    changed = {each["name"].split(" ")[0]: each for each in found["configuration"]}
+    assert (changed[LIMIT]["fast"], changed[LIMIT]["slow"]) == ("4000", "2147483646")
+    assert "nsslapd-rootpw" not in changed
 
     again = dsbisect(tmp_path, *ASKED)
     assert again.returncode == 0, again.stderr
@@ -41,3 +47,14 @@ def test_the_stored_rounds_explain_more_than_all_of_it(tmp_path: Path) -> None:
     listed = dsbisect(tmp_path, "results", "list", "--json")
     findings = [each for each in json.loads(listed.stdout) if each["samples"] is None]
     assert len(findings) == 1
+
+    if os.geteuid() == 0 and shutil.which("perf"):  # else it refuses, which unit tests see
+        seen = dsbisect(tmp_path, *ASKED, "--profile", limit_s=1200)
+        assert seen.returncode == 0, seen.stderr
+        (bind,) = json.loads(seen.stdout)["workloads"]
+        assert bind["unprofiled"] == []
+        counts = {each["function"]: each for each in bind["instructions"]}
+        final = counts["SHA512_Final"]
+        assert 8 < final["after"] / final["before"] < 12, "ten times the rounds"
+        assert any("SHA512" in each["function"] for each in bind["functions"])
+        assert {each["operation"] for each in bind["times"]} >= {"bind"}

@@ -16,6 +16,7 @@ from dsbisect.difference_shares import (
     ArmFigures,
     DifferenceShares,
     WorkloadShares,
+    changed_settings,
     told,
 )
 from dsbisect.explain_study import (
@@ -31,6 +32,8 @@ from dsharness.errors import InconclusiveError, UsageError
 from dsharness.matrix import find_settings, find_workload
 from dsharness.systems.ldap.directory_system import STORED
 from dsresults.compare.factor_shares import factor_shares
+from dsresults.profile_pair import FunctionChange
+from dsresults.times_table import TimesRow
 from dssearch.planner import advance
 from dssearch.question import Enough, History, Measure, Question
 
@@ -160,6 +163,45 @@ def test_what_is_printed() -> None:
         command="dsbisect explain debian-12 debian-13",
     )
     assert_golden("explain.txt", "\n".join(told(found)) + "\n")
+
+
+def test_what_runs_of_their_own_showed_is_printed_too() -> None:
+    row = TimesRow(
+        operation="bind", part="in a thread", before_us=(100.0, 900.0), after_us=(1000.0, None)
+    )
+    seen = {
+        "functions": (FunctionChange(function="SHA512_Final", before=300, after=4950),),
+        "instructions": (FunctionChange(function="SHA512_Final", before=3.78e6, after=3.78e7),),
+        "times": (row,),
+        "unprofiled": ("debian-13: perf saw nothing",),
+    }
+    found = DifferenceShares(
+        fast=FAST,
+        slow=SLOW,
+        settings="default",
+        workloads=(explained({FF: 0.0, SF: 2.3, FS: -0.3, SS: 2.0}).model_copy(update=seen),),
+        configuration=changed_settings(
+            {"scheme": "OLD", "limit": "4000", "table": "9", "same": "1"},
+            {"scheme": "NEW", "limit": "5000", "token": "on", "same": "1", "none": ""},
+        ),
+        command="dsbisect explain debian-12 debian-13 --profile",
+    )
+    assert_golden("explain-profile.txt", "\n".join(told(found)) + "\n")
+
+
+def test_settings_of_one_side_come_last_and_are_only_counted() -> None:
+    fast = {f"s{number:02}": "1" for number in range(40)} | {"gone": "1"}
+    slow = dict.fromkeys(fast, "2") | {"new": "3"}
+    del slow["gone"]
+    changed = changed_settings(fast, slow)
+    assert [each.name for each in changed[-2:]] == ["gone", "new"]
+    found = DifferenceShares(
+        fast=FAST, slow=SLOW, settings="default", workloads=(), configuration=changed
+    )
+    text = "\n".join(told(found))
+    assert "s19: 1 to 2" in text
+    assert "s20" not in text
+    assert "and 20 more that both have, 1 that only debian-12 has, 1 that only debian-13" in text
 
 
 @pytest.mark.parametrize("name", ["unknown", "same", "kinds", "few"])

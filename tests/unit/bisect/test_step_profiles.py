@@ -13,9 +13,9 @@ from watchers import RecordingWatcher
 
 from dsbisect.cli.report import _asked, _chosen, _finding
 from dsharness.errors import EngineError, InstanceError, StoppedError
-from dsharness.model import CpuProfile, KindTimes, Latencies, ServerTimes, Workload
+from dsharness.model import CpuProfile, FunctionCounts, KindTimes, Latencies, ServerTimes, Workload
 from dslab.step_profiles import profile_steps, sides_of
-from dsresults.profile_pair import profiles_of
+from dsresults.profile_pair import count_changes, profiles_of
 from dsresults.store import Store
 
 LOAD = MATRIX.workloads[0].model_copy(update={"id": FINISHED.workload_id})
@@ -30,6 +30,7 @@ class ToldProfiler:
     logged: list[str] = field(default_factory=list)
     silent: frozenset[str] = frozenset()
     no_log: bool = False
+    in_valgrind: bool = False
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         self.asked.append(candidate)
@@ -38,6 +39,12 @@ class ToldProfiler:
         return CpuProfile(
             candidate_id=candidate, workload_id=workload.id, event="cpu-clock",
             operations=10, cpu_us_per_op=5.0, stacks={"main": 4},
+        )  # fmt: skip
+
+    def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts:
+        return FunctionCounts(
+            candidate_id=candidate, workload_id=workload.id, operations=9,
+            per_operation={"main": 100.0 if candidate == BOUNDARY.before else 250.0},
         )  # fmt: skip
 
     def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
@@ -90,6 +97,16 @@ def test_what_writes_no_log_has_no_times_and_is_not_asked_again(store: Store) ->
     (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
     assert (pair.times, pair.times_note) == ((), "")
     assert profiles_of(store.findings(), [FINISHED.id]) == (pair,)
+
+
+def test_a_lab_in_valgrind_tells_instructions_and_no_time(store: Store) -> None:
+    lab = ToldProfiler(in_valgrind=True)
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    assert (pair.before, pair.after, pair.times, pair.note) == (None, None, (), "")
+    assert not lab.asked
+    assert not lab.logged
+    (change,) = count_changes(pair)
+    assert (change.function, change.before, change.after) == ("main", 100.0, 250.0)
 
 
 def test_one_side_without_its_log_is_no_pair_of_times(store: Store) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.measure.exact_count import CountedRun, agreed, difference, operations_of
-from dsharness.measure.exact_counters import Callgrind
+from dsharness.measure.exact_counters import Callgrind, own_counts
 
 COST = 140_000.0
 CLOSE = Callgrind.agree
@@ -78,3 +78,56 @@ def test_a_busy_machine_changes_no_count(slower: float) -> None:
     long = run(4.0 * slower, t1=round(2_400_000 * slower), t2=3_000_000, t3=14_000_000)
     short = run(2.0, t1=1_200_000, t2=1_500_000, t3=7_000_000)
     assert difference(short, long, IDLE, Callgrind.busier) == 8_500_000
+
+
+DUMPS = """\
+# callgrind format
+version: 1
+positions: line
+events: Ir
+ob=(1) /usr/lib/libcrypto.so.3
+fl=(1) ???
+fn=(1) SHA512_Update
+0 70
++3 30
+cob=(2) /usr/lib/libc.so.6
+cfn=(2) memcpy
+calls=4 0
+0 4000
+* 5
+fn=(3) 0x00000000000a1b40
+0 11
+ob=(2)
+fn=(2)
+0 9
+fn=(4) walk'2
+0 2
+totals: 4127
+# callgrind format
+version: 1
+ob=(1) /usr/sbin/ns-slapd
+fn=(1) main
+0 1
+cfn=(2) walk
+calls=1 0
+0 500
+"""
+
+
+def test_what_a_call_costs_is_the_callees_and_each_dump_has_numbers_of_its_own() -> None:
+    assert own_counts(DUMPS.splitlines()) == {
+        "SHA512_Update": 105,
+        "[libcrypto.so.3]": 11,
+        "memcpy": 9,
+        "walk": 2,
+        "main": 1,
+    }
+
+
+@given(lines=st.lists(st.text(max_size=30) | st.sampled_from(DUMPS.splitlines())))
+def test_no_line_is_counted_twice(lines: list[str]) -> None:
+    """Whatever a dump holds, its counts are no more than all that it has."""
+    known = [line for line in lines if line in DUMPS.splitlines()]
+    most = sum(int(line.split()[-1]) for line in known if line.startswith(("0 ", "+3 ", "* ")))
+    assert sum(own_counts(known).values()) <= most
+    assert all(count >= 0 for count in own_counts(lines).values())

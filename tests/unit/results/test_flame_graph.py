@@ -68,7 +68,7 @@ def test_shades(change: float, name: str) -> None:
 
 
 def test_changes_are_of_functions_themselves_the_largest_first() -> None:
-    assert [(each.function, each.change_us) for each in PAIR.changes] == [
+    assert [(each.function, each.change) for each in PAIR.changes] == [
         ("round", 950.0),
         ("hash", -50.0),
         ("main", 0.0),

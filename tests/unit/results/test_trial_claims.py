@@ -87,8 +87,8 @@ def test_rounds_are_set_inside_the_range_and_nowhere_else(trials, verdict: str) 
 def ports(**changed) -> PortFigures:
     known = {
         "row": "r", "ports": 300, "addresses": 3, "most": 1200, "one": 300, "one_waiting": 300,
-        "several": 900, "client_resets": 1200, "server_resets": 1200, "reset_waiting": 0,
-        "waits_s": 60.2, "reused": 300, "ends": "FIN",
+        "several": 900, "several_waiting": 900, "client_resets": 1200, "server_resets": 1200,
+        "reset_waiting": 0, "waits_s": 60.2, "reused": 300, "ends": "FIN",
     }  # fmt: skip
     return PortFigures(**(known | changed))
 
@@ -101,9 +101,10 @@ LIMIT = PortLimit(how="port limit", ports=64_511, waits_s=60)
     [
         (ports(), "reproduced"),
         (ports(reused=1200), "depends on"),
-        (ports(one=306, several=925), "reproduced"),
+        (ports(one=450, several=1300), "reproduced"),
         (ports(one=1200), "not reproduced"),
-        (ports(several=300), "not reproduced"),
+        (ports(one_waiting=20), "not reproduced"),
+        (ports(several=300, several_waiting=300), "not reproduced"),
         (ports(waits_s=5.0), "not reproduced"),
         (ports(longest_s=58.0, several=300), "inconclusive"),
         (ports(waits_s=None), "not reproduced"),

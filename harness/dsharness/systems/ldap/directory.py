@@ -157,6 +157,16 @@ class Directory:
             raw = entry.get("raw_attributes", {})
             yield {name.lower(): _texts(raw[name])[0] for name in raw if raw[name]}
 
+    def below(self, dn: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
+        """All entries from one on down, with their names."""
+        self.connection.search(
+            dn, "(objectClass=*)", ldap3.SUBTREE, attributes=[ldap3.ALL_ATTRIBUTES]
+        )
+        for entry in self.connection.response or ():
+            if "raw_attributes" in entry:
+                raw = entry["raw_attributes"]
+                yield entry["dn"], {name: _texts(raw[name]) for name in raw if raw[name]}
+
     def count_users(self) -> int:
         """How many it finds, asked for in pages."""
         pages = self.connection.extend.standard.paged_search(

@@ -45,6 +45,18 @@ LOGS_OFF = {
     "nsslapd-auditlog-logging-enabled": "off",
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
+CONFIG = "cn=config"
+# Entries that count or record, and attributes that are a secret, a time, a place, a name of this
+# instance, or a word about a plugin.
+COUNTING = re.compile(r"(?:^|,)cn=(?:monitor|snmp|tasks|features)(?:,|$)", re.IGNORECASE)
+OWN_VALUE = re.compile(
+    r"rootpw$|secret|symmetrickey|timestamp$|entryusn|uniqueid|subordinates|creatorsname"
+    r"|modifiersname|localhost|localuser|versionstring|nsstate|directory$|dir$|path$|-list$|log$"
+    r"|^aci$|^cn$|^objectclass$|entryid|parentid|entrydn|^description$|^nsslapd-plugin$"
+    r"|requiresrestart|^nssystemindex$"
+    r"|-plugin(?:version|id|initfunc|vendor|description|type)$",
+    re.IGNORECASE,
+)
 ACCESS_LOG = "nsslapd-accesslog"
 TIMES_LOGGED = {
     "nsslapd-accesslog-logging-enabled": "on",
@@ -269,6 +281,16 @@ class NsSlapd(DirectorySystem):
     def counts(self, directory: Directory) -> dict[str, int]:
         read = directory.read("cn=snmp,cn=monitor", *COUNTS.values())
         return {kind: int(read[name][0]) for kind, name in COUNTS.items()}
+
+    def configuration(self, endpoint: Endpoint) -> Mapping[str, str]:
+        with connect(socket_of(endpoint), self.site) as directory:
+            return {
+                f"{name} of {dn}": " | ".join(sorted(values))
+                for dn, entry in directory.below(CONFIG)
+                if not COUNTING.search(dn)
+                for name, values in entry.items()
+                if not OWN_VALUE.search(name)
+            }
 
     def start_log(self, endpoint: Endpoint) -> None:
         with connect(socket_of(endpoint), self.site) as directory:
