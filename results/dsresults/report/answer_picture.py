@@ -41,6 +41,13 @@ class PictureArea(Value):
 AREA = PictureArea()
 
 
+class Dot(Value):
+    """A single sample."""
+
+    y: float
+    title: str
+
+
 class Place(Value):
     """One candidate, or a gap that stands for several, in drawing units."""
 
@@ -52,12 +59,17 @@ class Place(Value):
     y: float | None = None
     low: float | None = None
     high: float | None = None
-    dots: tuple[float, ...] = ()
+    dots: tuple[Dot, ...] = ()
     label: str = ""
     label_side: str = "middle"
     chance: float = 0.0
     bar_y: float = AREA.chance_bottom
     title: str = ""
+
+    @property
+    def highest(self) -> float:
+        """Where the highest dot is drawn."""
+        return min(dot.y for dot in self.dots)
 
     @property
     def bar_height(self) -> float:
@@ -135,13 +147,14 @@ def pictures(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Pi
     unit = _axis_unit(comparison.decider, [s for group in ours.values() for s in group])
     if unit is None:
         return ()
-    values: dict[str, dict[str, list[float]]] = {}
+    values: dict[str, dict[str, list[Reading]]] = {}
     for campaign, group in ours.items():
         of = values.setdefault(campaign, {})
         for sample in group:
             if value := sample.value(comparison.metric):
-                of.setdefault(sample.candidate_id, []).append(value * unit.factor)
-    known = [value for of in values.values() for group in of.values() for value in group]
+                reading = Reading(value=value * unit.factor, turn=sample.turn)
+                of.setdefault(sample.candidate_id, []).append(reading)
+    known = [one.value for of in values.values() for group in of.values() for one in group]
     if not known or min(known) <= 0:
         return ()
     scale = Scale(low=min(known) / 1.5, high=max(known) * 1.5, shown=unit.shown)
@@ -149,6 +162,14 @@ def pictures(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Pi
         _picture(comparison, column, values[column.campaign_id], scale)
         for column in comparison.columns
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One sample's value, as it is drawn."""
+
+    value: float
+    turn: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +191,7 @@ def _axis_unit(decider: Metric, samples: Sequence[Sample]) -> AxisUnit | None:
 def _picture(
     comparison: ComparisonTable,
     column: Column,
-    values: Mapping[str, list[float]],
+    values: Mapping[str, list[Reading]],
     scale: Scale,
 ) -> Picture:
     found = column.boundary
@@ -261,12 +282,13 @@ def percent(chance: float) -> str:
 def _place(
     comparison: ComparisonTable,
     column: Column,
-    values: Mapping[str, list[float]],
+    values: Mapping[str, list[Reading]],
     scale: Scale,
     candidate: str,
 ) -> Place:
-    dots, observed = values.get(candidate, []), column.observed_of(candidate)
-    reference = values.get(column.reference or "")
+    readings, observed = values.get(candidate, []), column.observed_of(candidate)
+    dots = [each.value for each in readings]
+    reference = [each.value for each in values.get(column.reference or "", ())]
     shown, ratio = scale.shown, observed.ratios.get(comparison.metric)
     label = figure(shown, statistics.geometric_mean(dots)) if dots else "not measured"
     facts: dict[str, object] = {}
@@ -282,7 +304,10 @@ def _place(
         name=candidate[:8] if _is_hash(candidate) else candidate,
         candidate=candidate,
         outcome=observed.outcome,
-        dots=tuple(scale.y(value) for value in dots),
+        dots=tuple(
+            Dot(y=scale.y(each.value), title=f"turn {each.turn}: {figure(shown, each.value)}")
+            for each in readings
+        ),
         label=label if dots else "",
         title=f"{candidate}: {', '.join(dict.fromkeys((word, label)))}",
     ).model_copy(update=facts)

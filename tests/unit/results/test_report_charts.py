@@ -20,8 +20,9 @@ def drawn(data):
 def test_everything_lies_within_the_drawing(case):
     for picture in drawn(case()):
         for place in picture.places:
-            found = (place.y, place.low, place.high, *place.dots)
+            found = (place.y, place.low, place.high, *(dot.y for dot in place.dots))
             assert all(AREA.top <= y <= AREA.bottom for y in found if y is not None)
+            assert all(dot.title.startswith("turn ") for dot in place.dots)
             assert place.y is None or place.high <= place.y <= place.low
             assert AREA.left < place.x < AREA.right
             assert AREA.chance_top <= place.bar_y <= AREA.chance_bottom
