@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from dsbisect.difference_shares import (
@@ -25,7 +25,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.instance import part_of
-from dsharness.measure.metrics import COST, CPU, INSTRUCTIONS
+from dsharness.measure.metrics import COST, CPU
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Finding, Image, Sample, SystemName, Workload
 from dsharness.progress import Progress
@@ -176,8 +176,6 @@ def explain_difference(
         images = {name: golden.image for name, golden in lab.goldens.items()}
         settings = changed_settings(*(lab.configuration(row) for row in rows))
         pairs = _profiled(request, measured, lab, store, watcher)
-    if not all(pair.counts for pair in pairs):
-        pairs = _counted(request, pairs, engine, store, watcher)
     found = _answer(request, parts, measured, impossible, images, store)
     shown = {pair.campaign_id: _shown(pair) for pair in pairs}
     found = found.model_copy(
@@ -207,35 +205,15 @@ def _profiled(
     if not request.profile:
         return tuple(known.values())
     rows = (request.fast, request.slow)
-    return tuple(
-        known.get(each.campaign.id)
-        or profile_pair(each.campaign.id, rows, each.workload, lab, watcher)
-        for each in measured
-    )
-
-
-def _counted(
-    request: ExplainRequest,
-    pairs: Sequence[ProfilePair],
-    engine: Engine,
-    store: Store,
-    watcher: Watcher,
-) -> tuple[ProfilePair, ...]:
-    """The same with instructions by function, which a lab in valgrind counts; stored if whole."""
-    workloads = {each.id: each for each in request.workloads}
-    counting = replace(request, metric=INSTRUCTIONS.name)
-    rows, found = (request.fast, request.slow), []
-    with row_lab(
-        counting, rows, len(pairs), engine=engine, store=store, watcher=watcher, duet=False
-    ) as lab:
-        for pair in pairs:
-            workload = workloads[pair.workload_id]
-            other = profile_pair(pair.campaign_id, rows, workload, lab, watcher)
-            found.append(pair.with_counts_of(other))
-    for pair in found:
-        if pair.whole:
-            store.add_finding(pair.finding)
-    return tuple(found)
+    pairs = []
+    for each in measured:
+        pair = known.get(each.campaign.id)
+        if pair is None:
+            pair = profile_pair(each.campaign.id, rows, each.workload, lab, watcher, counts=True)
+            if pair.whole:
+                store.add_finding(pair.finding)
+        pairs.append(pair)
+    return tuple(pairs)
 
 
 def _shown(pair: ProfilePair) -> dict[str, object]:

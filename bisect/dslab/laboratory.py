@@ -24,6 +24,7 @@ from dsharness.machine.host import machine_id, machine_now
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.exact_counters import Valgrind, take_function_counts
 from dsharness.measure.golden_state import Golden, golden_state
+from dsharness.measure.heap_growth import in_massif, take_heap_growth
 from dsharness.measure.import_run import Stoppable
 from dsharness.measure.instance import Wrapper, serve
 from dsharness.measure.profiler import take_profile, take_times
@@ -32,6 +33,7 @@ from dsharness.measure.ways import Importing
 from dsharness.model import (
     CpuProfile,
     FunctionCounts,
+    HeapGrowth,
     Image,
     Machine,
     Procedure,
@@ -264,11 +266,6 @@ class Laboratory:
         with measuring_alone(self._show_wait), self.spent.on("runs"):
             yield
 
-    @property
-    def in_valgrind(self) -> bool:
-        """Whether its servers run in valgrind."""
-        return self._conditions.way.in_valgrind
-
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         """Where a candidate's CPU time goes under a load, in a run that is no sample."""
         with self._apart(candidate) as at:
@@ -280,9 +277,14 @@ class Laboratory:
             return take_times(at, workload)
 
     def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts:
-        """How many instructions each function has, of a server in valgrind."""
-        with self._apart(candidate) as at:
+        """How many instructions each function has."""
+        with self._apart(candidate, self._valgrind()) as at:
             return take_function_counts(at, workload)
+
+    def heap_growth(self, candidate: str, workload: Workload) -> HeapGrowth:
+        """Where memory stays after its operations."""
+        with self._apart(candidate, in_massif(self._valgrind().image)) as at:
+            return take_heap_growth(at, workload)
 
     def configuration(self, candidate: str) -> Mapping[str, str]:
         """How its server is set; nothing of a kind that does not tell."""
@@ -291,13 +293,17 @@ class Laboratory:
         return system.configuration(instance.endpoint) if isinstance(system, Configured) else {}
 
     @contextmanager
-    def _apart(self, candidate: str) -> Iterator[Bench]:
-        """A bench for a run that is no sample."""
-        if isinstance(self._wrapper, Stoppable):
-            raise WorkloadError(f"no server is profiled that runs for {self._conditions.way.name}")
-        at = self._bench(candidate)
-        self._served.update([candidate])
-        with self._measuring():
+    def _apart(self, candidate: str, wrapper: Wrapper | None = None) -> Iterator[Bench]:
+        """A server of its own, for a run that is no sample."""
+        if self._loader is None:
+            raise WorkloadError("an import is a run of the server's own program: none is profiled")
+        cpus, procedure = self._conditions.way.cpus, self._procedure
+        golden = self.goldens[candidate]
+        with (
+            serve(self._engine, golden, cpus, inside=wrapper) as instance,
+            bench(self._engine, instance, self._loader, cpus, self.machine, procedure) as at,
+            self._counting() if wrapper else self._measuring(),
+        ):
             yield at
 
     def _show_wait(self, what: str) -> None:

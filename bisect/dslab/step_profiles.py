@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from dsharness.errors import DsbisectError, StoppedError
-from dsharness.model import Campaign, CpuProfile, FunctionCounts, ServerTimes, Workload
+from dsharness.measure.metrics import GROWTH, INSTRUCTIONS, MEMORY
+from dsharness.model import (
+    Campaign,
+    CpuProfile,
+    FunctionCounts,
+    HeapGrowth,
+    ServerTimes,
+    Value,
+    Workload,
+)
 from dslab.watcher import Watcher
 from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
 
 
 class Profiler(Protocol):
-    """What can look at a candidate: in valgrind for its instructions, else for its time."""
-
-    @property
-    def in_valgrind(self) -> bool: ...
+    """What can look at a candidate."""
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile: ...
 
     def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None: ...
 
     def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts: ...
+
+    def heap_growth(self, candidate: str, workload: Workload) -> HeapGrowth: ...
 
 
 def profile_steps(
@@ -46,30 +54,48 @@ def _stored(
 ) -> ProfilePair:
     for known in profiles_of(store.findings(), [campaign.id]):
         return known
-    pair = profile_pair(campaign.id, sides_of(campaign), workload, lab, watcher)
+    pair = profile_pair(
+        campaign.id, sides_of(campaign), workload, lab, watcher,
+        counts=campaign.metric == INSTRUCTIONS.name, heap=campaign.metric in HEAP,
+    )  # fmt: skip
     if pair.whole:  # the next run tries again what could not be had
         store.add_finding(pair.finding)
     return pair
 
 
+HEAP = frozenset({GROWTH.name, MEMORY.name})  # metrics whose cause is looked for in the heap
+
+
 def profile_pair(
-    campaign_id: str, names: tuple[str, str], workload: Workload, lab: Profiler, watcher: Watcher
+    campaign_id: str,
+    names: tuple[str, str],
+    workload: Workload,
+    lab: Profiler,
+    watcher: Watcher,
+    *,
+    counts: bool = False,
+    heap: bool = False,
 ) -> ProfilePair:
-    """All that this lab can tell of both sides."""
-    pair = ProfilePair(campaign_id=campaign_id, workload_id=workload.id, names=names)
-    if lab.in_valgrind:
-        counts, why = _both(names, workload, lab.function_counts, watcher, "counting under")
-        return pair.model_copy(update={"counts": _whole(names, counts), "counts_note": why})
-    profiles, why = _both(names, workload, lab.profile, watcher, "profiling")
-    times, why_not = _both(names, workload, lab.server_times, watcher, "writing its log under")
-    seen = {
-        "before": profiles.get(names[0]),
-        "after": profiles.get(names[1]),
-        "note": why,
-        "times": _whole(names, times),
-        "times_note": why_not,
+    """Both sides by perf and by their logs; by instructions and by heap if that is asked for."""
+    looks: dict[str, tuple[Callable[[str, Workload], Value | None], str]] = {
+        "profiles": (lab.profile, "profiling"),
+        "times": (lab.server_times, "writing its log under"),
     }
-    return pair.model_copy(update=seen)
+    if counts:
+        looks["counts"] = (lab.function_counts, "counting instructions under")
+    if heap:
+        looks["heap"] = (lab.heap_growth, "looking for memory that stays under")
+    seen: dict[str, object] = {}
+    for witness, (look, doing) in looks.items():
+        sides, why = _both(names, workload, look, watcher, doing)
+        whole = tuple(sides[name] for name in names) if len(sides) == len(names) else ()
+        if witness == "profiles":
+            seen |= {"before": sides.get(names[0]), "after": sides.get(names[1]), "note": why}
+        else:
+            seen |= {witness: whole, f"{witness}_note": why}
+    return ProfilePair(campaign_id=campaign_id, workload_id=workload.id, names=names).model_copy(
+        update=seen
+    )
 
 
 Seen = TypeVar("Seen")
@@ -94,11 +120,6 @@ def _both(
         except DsbisectError as error:  # no profile changes an answer
             return seen, f"{name}: {error.message.splitlines()[0]}"
     return seen, ""
-
-
-def _whole(names: tuple[str, str], seen: Mapping[str, Seen]) -> tuple[Seen, ...]:
-    """Both sides, or none."""
-    return tuple(seen[name] for name in names) if len(seen) == len(names) else ()
 
 
 def sides_of(campaign: Campaign) -> tuple[str, str]:

@@ -7,15 +7,20 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field, computed_field
 
-from dsharness.model import CpuProfile, Finding, FunctionCounts, ServerTimes, Value
+from dsharness.model import CpuProfile, Finding, FunctionCounts, HeapGrowth, ServerTimes, Value
 from dsharness.model.measured import Frames, path_totals
 from dsresults.number_text import significant
 from dsresults.times_table import NotesRow, TimesRow, notes_rows, times_rows
 
 MOST_CHANGES = 10
+PLACES_APART, PLACE_SHOWN = " ← ", 8
 CPU_CAPTION = (
     "The functions whose own CPU time per operation, without what they call, changed most. From "
     "runs of their own while perf looked: they show where time goes, and decide nothing."
+)
+HEAP_CAPTION = (
+    "Memory that stays after each operation, by the function that allocated it and its callers, "
+    "where it changed most. By massif, in a run of its own."
 )
 COUNTS_CAPTION = (
     "The functions whose own instructions per operation, without what they call, changed most. "
@@ -52,6 +57,10 @@ class ProfilePair(Value):
         default=(), description="of both sides under callgrind, where instructions were counted"
     )
     counts_note: str = Field(default="", description="why there are none")
+    heap: tuple[HeapGrowth, ...] = Field(
+        default=(), description="of both sides, where memory decided"
+    )
+    heap_note: str = Field(default="", description="why there is none")
 
     @computed_field(description="functions whose own CPU time per operation changed most")
     def changes(self) -> tuple[FunctionChange, ...]:
@@ -72,12 +81,7 @@ class ProfilePair(Value):
     @property
     def whole(self) -> bool:
         """Whether nothing went wrong that another try could better."""
-        return not (self.note or self.times_note or self.counts_note)
-
-    def with_counts_of(self, other: ProfilePair) -> ProfilePair:
-        """It, and the instructions of another look at the same sides."""
-        counted = {"counts": other.counts, "counts_note": other.counts_note}
-        return self.model_copy(update=counted)
+        return not (self.note or self.times_note or self.counts_note or self.heap_note)
 
     @property
     def excerpts(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
@@ -116,6 +120,21 @@ def count_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
     return _most_changed(*(side.per_operation for side in pair.counts))
 
 
+def heap_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
+    """Return the places where the memory that stays changed most."""
+    if len(pair.heap) < 2:
+        return ()
+    return _most_changed(*map(_by_place, pair.heap))
+
+
+def _by_place(growth: HeapGrowth) -> Mapping[str, float]:
+    """Places that have no room for all of their callers may be one."""
+    held: dict[str, float] = defaultdict(float)
+    for each in growth.stays:
+        held[PLACES_APART.join(each.place[:PLACE_SHOWN])] += each.bytes_per_operation
+    return held
+
+
 def _most_changed(
     first: Mapping[str, float], second: Mapping[str, float]
 ) -> tuple[FunctionChange, ...]:
@@ -129,7 +148,8 @@ def _most_changed(
 def changed_functions(pair: ProfilePair) -> tuple[tuple[str, str, tuple[FunctionChange, ...]], ...]:
     """Return the tables of functions that there are: what it has, its unit, its rows."""
     tables = ((CPU_CAPTION, "µs", function_changes(pair)),
-              (COUNTS_CAPTION, "instructions", count_changes(pair)))  # fmt: skip
+              (COUNTS_CAPTION, "instructions", count_changes(pair)),
+              (HEAP_CAPTION, "bytes", heap_changes(pair)))  # fmt: skip
     return tuple(table for table in tables if table[2])
 
 

@@ -57,20 +57,24 @@ exec "$loader" --library-path "$(echo {TOOLS}/usr/lib/*-linux-gnu)" {TOOLS}/usr/
 """
 
 
+CALLGRIND = (
+    "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes",
+    f"--callgrind-out-file=/tmp/{OUT}",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class Valgrind:
-    """Runs a server's command under callgrind, which does not count yet."""
+    """Runs a server's command under one of its tools: callgrind, which does not count yet."""
 
     image: str  # that has valgrind
+    tool: tuple[str, ...] = CALLGRIND
 
     def command(self, command: tuple[str, ...]) -> tuple[str, ...]:
         return (
             *ENVIRONMENT, f"VALGRIND_LIB={TOOLS}/usr/libexec/valgrind",
             f"{TOOLS}/usr/bin/valgrind",
-            "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes",
-            "--error-limit=no",
-            f"--vgdb-prefix={PIPES}", f"--callgrind-out-file=/tmp/{OUT}",
-            *command,
+            "--error-limit=no", f"--vgdb-prefix={PIPES}", *self.tool, *command,
         )  # fmt: skip
 
     def options(self, options: Options) -> Options:
@@ -89,7 +93,7 @@ class Callgrind:
     within: ClassVar[str] = "under valgrind"
 
     def begin(self, at: Bench, workload: Workload) -> None:  # noqa: ARG002 - any workload
-        _command(at.instance.container, "instrumentation on")
+        control(at.instance.container, "instrumentation on")
 
     def counted(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
         box = at.instance.container
@@ -113,21 +117,22 @@ class Callgrind:
                 return done, own_counts(lines)
 
     def _dumped(self, box: Container, work: Callable[[Behind], T]) -> tuple[T, float]:
-        _command(box, "zero")
+        control(box, "zero")
         began = time.monotonic()
         done = work(())
-        _command(box, "dump")
+        control(box, "dump")
         return done, time.monotonic() - began
 
     def rest(self, behind: Behind) -> None:  # noqa: ARG002 - it counts from inside
         time.sleep(IDLE_S)
 
 
-def _command(box: Container, words: str) -> None:
+def control(box: Container, words: str, what: str = "control callgrind") -> None:
+    """Tell valgrind's tool something while it runs."""
     box.must(
         *ENVIRONMENT, "sh", "-c", OWN_LOADER, "vgdb", f"--vgdb-prefix={PIPES}", "--wait=30",
         *words.split(),
-        what="control callgrind",
+        what=what,
     )  # fmt: skip
 
 

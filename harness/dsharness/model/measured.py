@@ -288,3 +288,19 @@ class FunctionCounts(Value):
     workload_id: str
     operations: int
     per_operation: dict[str, float]
+
+
+class StayingHeap(Value):
+    """Memory that stays, by where it was allocated."""
+
+    place: tuple[str, ...] = Field(description="the function that allocated it, then its callers")
+    bytes_per_operation: float
+
+
+class HeapGrowth(Value):
+    """What operations leave behind in a server's heap, in a run of its own."""
+
+    candidate_id: str
+    workload_id: str
+    operations: int
+    stays: tuple[StayingHeap, ...] = Field(description="the largest first")

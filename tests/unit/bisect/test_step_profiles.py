@@ -13,9 +13,18 @@ from watchers import RecordingWatcher
 
 from dsbisect.cli.report import _asked, _chosen, _finding
 from dsharness.errors import EngineError, InstanceError, StoppedError
-from dsharness.model import CpuProfile, FunctionCounts, KindTimes, Latencies, ServerTimes, Workload
-from dslab.step_profiles import profile_steps, sides_of
-from dsresults.profile_pair import count_changes, profiles_of
+from dsharness.model import (
+    CpuProfile,
+    FunctionCounts,
+    HeapGrowth,
+    KindTimes,
+    Latencies,
+    ServerTimes,
+    StayingHeap,
+    Workload,
+)
+from dslab.step_profiles import profile_pair, profile_steps, sides_of
+from dsresults.profile_pair import count_changes, heap_changes, profiles_of
 from dsresults.store import Store
 
 LOAD = MATRIX.workloads[0].model_copy(update={"id": FINISHED.workload_id})
@@ -30,7 +39,6 @@ class ToldProfiler:
     logged: list[str] = field(default_factory=list)
     silent: frozenset[str] = frozenset()
     no_log: bool = False
-    in_valgrind: bool = False
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         self.asked.append(candidate)
@@ -45,6 +53,13 @@ class ToldProfiler:
         return FunctionCounts(
             candidate_id=candidate, workload_id=workload.id, operations=9,
             per_operation={"main": 100.0 if candidate == BOUNDARY.before else 250.0},
+        )  # fmt: skip
+
+    def heap_growth(self, candidate: str, workload: Workload) -> HeapGrowth:
+        leak = StayingHeap(place=("malloc", "do_search"), bytes_per_operation=700)
+        stays = () if candidate == BOUNDARY.before else (leak,)
+        return HeapGrowth(
+            candidate_id=candidate, workload_id=workload.id, operations=9, stays=stays
         )  # fmt: skip
 
     def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
@@ -99,14 +114,20 @@ def test_what_writes_no_log_has_no_times_and_is_not_asked_again(store: Store) ->
     assert profiles_of(store.findings(), [FINISHED.id]) == (pair,)
 
 
-def test_a_lab_in_valgrind_tells_instructions_and_no_time(store: Store) -> None:
-    lab = ToldProfiler(in_valgrind=True)
-    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
-    assert (pair.before, pair.after, pair.times, pair.note) == (None, None, (), "")
-    assert not lab.asked
-    assert not lab.logged
+def test_what_decided_says_which_witnesses_are_asked(store: Store) -> None:
+    lab = ToldProfiler()
+    plain = profile_pair("c", ("old", "new"), LOAD, lab, RecordingWatcher())
+    assert (plain.counts, plain.heap) == ((), ())
+    counting = FINISHED.model_copy(update={"metric": "instructions"})
+    (pair,) = profile_steps([counting], [LOAD], lab, store, RecordingWatcher())
     (change,) = count_changes(pair)
     assert (change.function, change.before, change.after) == ("main", 100.0, 250.0)
+    assert pair.heap == ()
+    growing = FINISHED.model_copy(update={"metric": "growth", "id": "other"})
+    (pair,) = profile_steps([growing], [LOAD], lab, store, RecordingWatcher())
+    (leak,) = heap_changes(pair)
+    assert (leak.function, leak.before, leak.after) == ("malloc ← do_search", 0.0, 700.0)
+    assert pair.counts == ()
 
 
 def test_one_side_without_its_log_is_no_pair_of_times(store: Store) -> None:
