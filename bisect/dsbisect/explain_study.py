@@ -12,14 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from dsbisect.difference_shares import (
-    SERVER,
-    SERVER_TITLE,
-    ArmFigures,
-    DifferenceShares,
-    WorkloadShares,
-    changed_settings,
-)
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
@@ -37,6 +29,14 @@ from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_pair
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import ComparisonTable, ratios
+from dsresults.compare.difference_shares import (
+    SERVER,
+    SERVER_TITLE,
+    ArmFigures,
+    DifferenceShares,
+    WorkloadShares,
+    changed_settings,
+)
 from dsresults.compare.factor_shares import State, factor_shares
 from dsresults.explainers import explainers_of
 from dsresults.profile_pair import ProfilePair, count_changes, function_changes, profiles_of

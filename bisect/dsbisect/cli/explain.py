@@ -11,6 +11,7 @@ from dsbisect.cli.common_options import (
     Keep,
     MatrixFile,
     Relock,
+    ReportFolder,
     SettingsId,
     StorePlace,
     WorkloadIds,
@@ -38,6 +39,7 @@ def explain(  # noqa: PLR0913 - each is an option
             help="Also compare CPU time and instructions by function, and the server's log.",
         ),
     ] = False,
+    output: ReportFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Attribute a difference between two rows to what can be changed alone.
@@ -48,12 +50,15 @@ def explain(  # noqa: PLR0913 - each is an option
     Example: dsbisect explain debian-12 debian-13 --workload bind-one --runs 8
     """
     from dsbisect.cli.search_progress import Watch
-    from dsbisect.difference_shares import told
     from dsbisect.explain_study import ExplainRequest, common_parts, explain_difference
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dslab.lab_conditions import default_workloads
+    from dsresults.compare.difference_shares import told
+    from dsresults.profile_pair import profiles_of
+    from dsresults.report import default_folder
+    from dsresults.report.explanation_page import write_explanation
     from dsresults.store import Store
 
     checked = load_matrix(matrix)
@@ -76,4 +81,7 @@ def explain(  # noqa: PLR0913 - each is an option
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = explain_difference(request, engine, opened, watch)
-    typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join(told(found)))
+        profiles = profiles_of(opened.findings(), (each.campaign for each in found.workloads))
+    page = write_explanation(output or default_folder(f"{fast}-{slow}-explained"), found, profiles)
+    text = "\n".join((*told(found), str(page)))
+    typer.echo(found.model_dump_json(indent=2) if as_json else text)

@@ -219,7 +219,29 @@ def _claims(
     )
 
 
-AGAIN = {"commits": _commits, "validation": _validation, "claims": _claims}
+def _explanation(
+    finding: Finding, _store: Store, known: Sequence[Finding], _matrix: Matrix
+) -> Answered:
+    from dsresults.compare.difference_shares import DifferenceShares, told
+    from dsresults.profile_pair import profiles_of
+    from dsresults.report.explanation_page import write_explanation
+
+    found = DifferenceShares.model_validate(finding.value)
+    profiles = profiles_of(known, (each.campaign for each in found.workloads))
+    return Answered(
+        value=found,
+        text="\n".join(told(found)),
+        folder=f"{found.fast}-{found.slow}-explained",
+        write=lambda folder: write_explanation(folder, found, profiles),
+    )
+
+
+AGAIN = {
+    "commits": _commits,
+    "validation": _validation,
+    "claims": _claims,
+    "explanation": _explanation,
+}
 
 
 def _asked(store: Store, name: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.self_checks import told
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import significant
-from dsresults.profile_pair import FLAME_WIDTH, changed_functions, flame_graphs
+from dsresults.profile_pair import FLAME_WIDTH, changed_functions, flame_graphs, heap_changes
 from dsresults.report.answer_picture import AREA, Picture, percent, pictures, sentences
 from dsresults.report.percentile_chart import PLOT, percentile_charts
 from dsresults.report.report_data import ReportData, repeat_command
@@ -38,7 +38,7 @@ SPARK_POINTS = 180  # two for each unit of width
 def render_html(data: ReportData) -> str:
     """The whole report as one HTML document."""
     script = _script()
-    page = _environment().get_template("report.html.jinja")
+    page = report_environment().get_template("report.html.jinja")
     return page.render(data=data, script=script, script_hash=_hash(script))
 
 
@@ -46,7 +46,7 @@ def render_html(data: ReportData) -> str:
 def _script() -> Markup:
     """The page's one script, as it stands between its tags."""
     loader = PackageLoader("dsresults")
-    return Markup(loader.get_source(_environment(), "report.js")[0])  # noqa: S704 - our own file
+    return Markup(loader.get_source(report_environment(), "report.js")[0])  # noqa: S704 - our own file
 
 
 def _hash(text: str) -> str:
@@ -56,7 +56,7 @@ def _hash(text: str) -> str:
 
 def figure_text(picture: Picture) -> str:
     """A picture as a file of its own, with its style."""
-    return _environment().get_template("figure.svg.jinja").render(picture=picture)
+    return report_environment().get_template("figure.svg.jinja").render(picture=picture)
 
 
 def utc(moment: str | None) -> str:
@@ -122,7 +122,8 @@ def page_environment(*packages: str) -> Environment:
 
 
 @cache
-def _environment() -> Environment:
+def report_environment() -> Environment:
+    """Renders the report's own templates."""
     environment = page_environment()
     environment.filters.update(
         significant=number_text.significant,
@@ -142,6 +143,7 @@ def _environment() -> Environment:
         fewest_slower=FEWEST_SLOWER,
         flame_graphs=flame_graphs,
         flame_width=FLAME_WIDTH,
+        heap_changes=heap_changes,
         latency_metrics=(LATENCY.name, LATENCY_P99.name),
         no_difference=NO_DIFFERENCE,
         notes_text=notes_text,

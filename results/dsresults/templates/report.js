@@ -11,7 +11,7 @@
     const order = values.some(Number.isNaN) ? texts[0].localeCompare(texts[1]) : values[0] - values[1];
     return down ? -order : order;
   };
-  for (const table of document.querySelectorAll("table.samples, table.changes, table.candidates")) {
+  for (const table of document.querySelectorAll("table.samples, table.changes:not(.whole), table.candidates")) {
     const heads = [...table.querySelectorAll("thead th")];
     heads.forEach((head, column) => {
       const button = document.createElement("button");

@@ -6,19 +6,12 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from accessibility import needs_browser, serious
 from goldens import assert_golden
 from shipped import MATRIX
 from worlds import sample_of
 
 from dsbisect.cli import root
-from dsbisect.difference_shares import (
-    SERVER,
-    ArmFigures,
-    DifferenceShares,
-    WorkloadShares,
-    changed_settings,
-    told,
-)
 from dsbisect.explain_study import (
     ExplainRequest,
     MixedArm,
@@ -31,8 +24,18 @@ from dsbisect.explain_study import (
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.matrix import find_settings, find_workload
 from dsharness.systems.ldap.directory_system import STORED
+from dsresults.compare.difference_shares import (
+    SERVER,
+    ArmFigures,
+    DifferenceShares,
+    WorkloadShares,
+    answers,
+    changed_settings,
+    told,
+)
 from dsresults.compare.factor_shares import factor_shares
 from dsresults.profile_pair import FunctionChange
+from dsresults.report.explanation_page import render_explanation
 from dsresults.times_table import TimesRow
 from dssearch.planner import advance
 from dssearch.question import Enough, History, Measure, Question
@@ -187,6 +190,35 @@ def test_what_runs_of_their_own_showed_is_printed_too() -> None:
         command="dsbisect explain debian-12 debian-13 --profile",
     )
     assert_golden("explain-profile.txt", "\n".join(told(found)) + "\n")
+
+
+def whole_answer() -> DifferenceShares:
+    return DifferenceShares(
+        fast=FAST,
+        slow=SLOW,
+        settings="default",
+        workloads=(explained({FF: 0.0, SF: 2.3, FS: -0.3, SS: 2.0}),),
+        impossible={"arm": "it <refused>"},
+        configuration=changed_settings({"scheme": "<OLD>"}, {"scheme": "NEW"}),
+        command="dsbisect explain debian-12 debian-13",
+    )
+
+
+def test_the_page_has_the_answer_its_shares_and_what_differs() -> None:
+    found = whole_answer()
+    html = render_explanation(found, ())
+    (sentence,) = answers(found)
+    assert sentence in html
+    assert "&lt;OLD&gt;" in html
+    assert "it &lt;refused&gt;" in html
+    assert html.count("<table") == 3
+    assert "Where the time goes" not in html
+
+
+@needs_browser
+@pytest.mark.whole
+def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
+    assert serious(render_explanation(whole_answer(), ())) == []
 
 
 def test_settings_of_one_side_come_last_and_are_only_counted() -> None:

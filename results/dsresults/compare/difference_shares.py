@@ -79,8 +79,7 @@ class DifferenceShares(Value):
 
 def told(found: DifferenceShares) -> Iterator[str]:
     """The answer first, then what it rests on."""
-    for each in found.workloads:
-        yield _answer(found, each)
+    yield from answers(found)
     for each in found.workloads:
         yield f"\n{each.workload}: {each.title}"
         yield from _shares(each)
@@ -94,6 +93,11 @@ def told(found: DifferenceShares) -> Iterator[str]:
         yield from (f"  {note}" for note in found.notes)
     yield from _settings(found)
     yield f"\nagain, from the stored runs: {found.command}"
+
+
+def answers(found: DifferenceShares) -> tuple[str, ...]:
+    """One sentence for each workload."""
+    return tuple(_answer(found, each) for each in found.workloads)
 
 
 def _answer(found: DifferenceShares, each: WorkloadShares) -> str:
@@ -122,7 +126,7 @@ def _shares(each: WorkloadShares) -> Iterator[str]:
     ]
     lines += [(TOGETHER, one.ratio, "") for one in shares.interactions]
     for title, ratio, part in lines:
-        yield f"  {title:{width}}{_spelled(ratio):27}{part}{_unseen(ratio)}".rstrip()
+        yield f"  {title:{width}}{spelled(ratio):27}{part}{_unseen(ratio)}".rstrip()
     if shares.differs:
         yield f"  {'unexplained':{width}}{_factor(shares.unexplained)}"
     if shares.shares and not shares.whole:
@@ -164,8 +168,6 @@ def _seen(found: DifferenceShares, each: WorkloadShares) -> Iterator[str]:
         heads = [f"{side} {percentile}" for side in sides for percentile in ("p50", "p99")]
         rows = [list(times_cells(row)) for row in each.times]
         yield from _table([["by the server's log, µs", "", *heads], *rows])
-    if each.functions:
-        yield f"  flame graphs: dsbisect report {each.campaign}"
     yield from (f"  not seen: {note}" for note in each.unprofiled)
 
 
@@ -218,7 +220,8 @@ def _unseen(ratio: Estimate) -> str:
     return "  (may be none)" if low <= 1 <= high else ""
 
 
-def _spelled(ratio: Estimate) -> str:
+def spelled(ratio: Estimate) -> str:
+    """A factor with its interval."""
     return f"{_factor(ratio.value)} ({_range(ratio)})"
 
 
