@@ -50,10 +50,14 @@ rm -f {OUT}.*
 """
 WHOLE = f"cd /tmp && cat {OUT}.*-* && rm -f {OUT}.*"
 THREAD = re.compile(r"^thread: (?P<thread>\d+) (?:summary|totals): (?P<count>\d+)$", re.MULTILINE)
-# The tools are of another system than the server: they need their own loader and libraries.
+# The tools are of another system than the server, which may be older: they need their own loader
+# and libraries. What valgrind runs in the server's process needs none.
 OWN_LOADER = f"""
 loader=$(ls {TOOLS}/lib64/ld-linux-*.so.* {TOOLS}/lib/ld-linux-*.so.* 2>/dev/null | head -n 1)
-exec "$loader" --library-path "$(echo {TOOLS}/usr/lib/*-linux-gnu)" {TOOLS}/usr/bin/vgdb "$@"
+program={TOOLS}/usr/bin/$1
+shift
+[ ! -e "$program.bin" ] || program=$program.bin
+exec "$loader" --library-path "$(echo {TOOLS}/usr/lib/*-linux-gnu)" "$program" "$@"
 """
 
 
@@ -73,7 +77,7 @@ class Valgrind:
     def command(self, command: tuple[str, ...]) -> tuple[str, ...]:
         return (
             *ENVIRONMENT, f"VALGRIND_LIB={TOOLS}/usr/libexec/valgrind",
-            f"{TOOLS}/usr/bin/valgrind",
+            "sh", "-c", OWN_LOADER, "valgrind", "valgrind",
             "--error-limit=no", f"--vgdb-prefix={PIPES}", *self.tool, *command,
         )  # fmt: skip
 
@@ -130,7 +134,7 @@ class Callgrind:
 def control(box: Container, words: str, what: str = "control callgrind") -> None:
     """Tell valgrind's tool something while it runs."""
     box.must(
-        *ENVIRONMENT, "sh", "-c", OWN_LOADER, "vgdb", f"--vgdb-prefix={PIPES}", "--wait=30",
+        *ENVIRONMENT, "sh", "-c", OWN_LOADER, "vgdb", "vgdb", f"--vgdb-prefix={PIPES}", "--wait=30",
         *words.split(),
         what=what,
     )  # fmt: skip
