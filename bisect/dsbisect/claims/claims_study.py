@@ -10,7 +10,8 @@ from typing import assert_never
 from dsbisect.claims.binds_measured import measure_binds
 from dsbisect.claims.claims_lab import ClaimsLab
 from dsbisect.claims.culprit_search import search_culprit
-from dsbisect.claims.nearest_measured import measure_answers, measure_rising_load
+from dsbisect.claims.nearest_measured import measure_rising_load
+from dsbisect.claims.resolvers_measured import measure_resolvers
 from dsbisect.claims.server_trials import try_ports, try_stored
 from dsbisect.claims.tools_compared import compare_tools
 from dsbuilds.built_row import row_image
@@ -19,7 +20,6 @@ from dsharness.errors import CandidateError as Candidate
 from dsharness.model import Finding, Row
 from dsharness.products import product
 from dsharness.products.published_claims import (
-    AnswersMeasured,
     Arm,
     BindsMeasured,
     CulpritSearched,
@@ -28,6 +28,7 @@ from dsharness.products.published_claims import (
     PortsTried,
     PublishedClaim,
     PublishedClaims,
+    ResolversMeasured,
     StoredTried,
     ToolsCompared,
 )
@@ -49,7 +50,7 @@ TITLES = {
     "ports": "connections until no port is left",
     "culprit": "the commit, or what two releases tell of it",
     "tools": "Locust next to ldclt",
-    "answers": "name servers over TCP",
+    "resolvers": "name servers as resolvers",
     "levels": "rising load",
 }
 PUBLISHED_USERS = (1, 1000)
@@ -126,8 +127,8 @@ class ClaimsStudy:
                 found = search_culprit(self.lab, measurement)
             case ToolsCompared():
                 found = compare_tools(self.lab, measurement)
-            case AnswersMeasured():
-                found = measure_answers(self.lab, measurement)
+            case ResolversMeasured():
+                found = measure_resolvers(self.lab, measurement)
             case LevelsMeasured():
                 found = measure_rising_load(self.lab, measurement)
             case _:

@@ -20,6 +20,7 @@ from dsharness.systems.system import Endpoint
 
 QUERIES_FILE = "queries.txt"
 QUERY = "query"  # the only kind of its operations
+LOST = "lost query"  # of its errors
 END_S = 5  # to end by itself once its time is up, before it is ended
 
 # dnsperf reads whole files only, so the names of the turn are repeated into a file of exactly so
@@ -134,7 +135,7 @@ def _wrong_answers(text: str) -> dict[str, int]:
 
 
 def _lost(number: Mapping[str, float]) -> dict[str, int]:
-    return {"lost query": int(number["lost"])} if number.get("lost") else {}
+    return {LOST: int(number["lost"])} if number.get("lost") else {}
 
 
 def _complaints(text: str) -> dict[str, int]:

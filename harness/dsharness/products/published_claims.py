@@ -94,15 +94,21 @@ class ToolsCompared(Value):
     minutes: PositiveFloat
 
 
-class AnswersMeasured(Value):
-    """Name servers under queries by a schedule, over TCP."""
+ResolverPhase = Literal["cold udp", "warm udp", "warm tcp", "warm dot"]
 
-    kind: Literal["answers"]
+
+class ResolversMeasured(Value):
+    """Name servers as resolvers, under queries by a schedule; each phase asks each name once."""
+
+    kind: Literal["resolvers"]
     rows: tuple[Identifier, ...] = Field(min_length=1)
+    authority: Identifier = Field(description="the row whose server they ask")
     workload: Identifier
+    names: PositiveInt
     per_second: PositiveFloat = Field(description="queries that are begun")
+    phases: tuple[ResolverPhase, ...] = Field(min_length=1, description="in this order")
+    told: ResolverPhase = Field(description="whose share is our figure")
     within_ms: PositiveFloat
-    runs: PositiveInt = 3
     minutes: PositiveFloat
 
 
@@ -123,7 +129,7 @@ Measurement = Annotated[
     | PortsTried
     | CulpritSearched
     | ToolsCompared
-    | AnswersMeasured
+    | ResolversMeasured
     | LevelsMeasured,
     Field(discriminator="kind"),
 ]
