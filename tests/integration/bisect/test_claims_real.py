@@ -20,7 +20,14 @@ ASKED = (
     "port-limit",
     "--only",
     "ad-rst",
+    "--only",
+    "bind-cold",
 )
+
+
+def asked_of(line: str) -> float:
+    """The CPU time of the authority for a query, in ms; none is a little."""
+    return max(1e-6, float(line.rsplit("authority ", 1)[1].split(" ", maxsplit=1)[0]))
 
 
 def test_claims_are_tried_and_judged(tmp_path: Path) -> None:
@@ -30,9 +37,9 @@ def test_claims_are_tried_and_judged(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     claims = {claim["id"]: claim for claim in found["claims"]}
-    assert list(claims) == ["rehash-needed", "port-limit", "ad-rst"]
+    assert list(claims) == ["rehash-needed", "port-limit", "ad-rst", "bind-cold"]
 
-    rehash, limit, reset = claims.values()
+    rehash, limit, reset, cold = claims.values()
     assert rehash["verdict"] == "depends on"
     assert "nsslapd-enable-upgrade-hash" in rehash["axis"]
     assert rehash["ours"] == "off: stays; on: SSHA512"
@@ -43,6 +50,13 @@ def test_claims_are_tried_and_judged(tmp_path: Path) -> None:
 
     assert reset["verdict"] == "reproduced"
     assert any("HAProxy" in each and "by RST" in each for each in reset["details"]), reset
+
+    assert cold["verdict"] == "not testable here"
+    empty = [each for each in cold["details"] if "empty cache" in each]
+    full = [each for each in cold["details"] if "in the cache" in each]
+    assert len(empty) == len(full) == 3, cold
+    for one, other in zip(map(asked_of, empty), map(asked_of, full), strict=True):
+        assert one > 100 * other, "with an empty cache each name is asked of the authority"
 
     assert (page / "claims.html").read_text().count('<article class="claim depends-on"') == 2
     again = dsbisect(tmp_path, "report", "--json")
