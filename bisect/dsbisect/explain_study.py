@@ -9,25 +9,23 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
 
+from dsbisect.mixed_arms import ArmSupply, MixedArm, arms_of, parts_for
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
-from dsharness.measure.golden_state import Golden
-from dsharness.measure.instance import part_of
 from dsharness.measure.metrics import COST, CPU
 from dsharness.measure.profiler import check_profiler
-from dsharness.model import Campaign, Finding, Image, Sample, SystemName, Workload
-from dsharness.progress import Progress
-from dsharness.systems import SYSTEMS, Seed
+from dsharness.model import Campaign, Finding, Image, Sample, Workload
+from dsharness.systems import SYSTEMS
 from dsharness.systems.system import Part, parts_of
 from dslab.campaign_loop import CampaignOrder
-from dslab.candidates import RowSupply, system_of
+from dslab.candidates import system_of
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_pair
 from dslab.watcher import Watcher
+from dslab.witnesses import LabWitnesses
 from dsresults.compare.comparison_table import ComparisonTable, ratios
 from dsresults.compare.difference_shares import (
     SERVER,
@@ -59,64 +57,6 @@ class ExplainRequest(RowsAsked):
     command: str = ""  # that asked
 
 
-@dataclass(frozen=True, kw_only=True)
-class MixedArm:
-    """One row's server, with these parts as the other row's server holds them."""
-
-    row: str
-    other: str
-    taken: tuple[Part, ...] = ()
-
-    @property
-    def name(self) -> str:
-        given = "-".join(part.name for part in self.taken)
-        return f"{self.row}-with-{given}-of-{self.other}" if given else self.row
-
-
-def arms_of(fast: str, slow: str, parts: Sequence[Part]) -> dict[State, MixedArm]:
-    """Every arm, by what in it is as on the slow side; the fast side first, the slow one last."""
-    found: dict[State, MixedArm] = {}
-    subsets = [some for size in range(len(parts) + 1) for some in combinations(parts, size)]
-    for row, other in ((fast, slow), (slow, fast)):
-        for taken in subsets if row == fast else subsets[::-1]:
-            as_slow = taken if row == fast else [part for part in parts if part not in taken]
-            state = {part.name for part in as_slow} | ({SERVER} if row == slow else set())
-            found[frozenset(state)] = MixedArm(row=row, other=other, taken=taken)
-    return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArmSupply(RowSupply):
-    """Two rows, then arms that are made of both."""
-
-    arms: Mapping[str, MixedArm]
-    goldens: dict[str, Golden] = field(default_factory=dict)  # of the rows themselves
-
-    def left(self) -> tuple[str, ...]:
-        mixed = (name for name, arm in self.arms.items() if arm.taken)
-        return tuple(mixed) if len(self.goldens) == 2 else ()
-
-    def image(self, candidate: str, progress: Progress) -> Image:
-        image = super().image(self.arms[candidate].row, progress)
-        return image.model_copy(update={"candidate_id": candidate})
-
-    def system(self, candidate: str) -> SystemName:
-        return super().system(self.arms[candidate].row)
-
-    def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
-        arm = self.arms[candidate]
-        taken = (
-            part_of(self.engine, self.goldens[arm.other], part, progress=progress)
-            for part in arm.taken
-        )
-        return Seed(content=common.content, settings=common.settings, taken=tuple(taken))
-
-    def check(self, candidate: str, golden: Golden) -> None:
-        if not self.arms[candidate].taken:  # edits promise nothing of what another one stores
-            super().check(candidate, golden)
-            self.goldens[candidate] = golden
-
-
 def common_parts(request: ExplainRequest) -> tuple[Part, ...]:
     """The parts that each of the two could take; UsageError where they cannot be compared."""
     if request.fast == request.slow:
@@ -132,12 +72,6 @@ def common_parts(request: ExplainRequest) -> tuple[Part, ...]:
             hint="choose two rows of one kind: `dsbisect matrix show` lists them",
         )
     return parts_of(SYSTEMS[one])
-
-
-def parts_for(workload: Workload, parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Those that can change what this load costs."""
-    operations = set(workload.operation.split("+"))
-    return tuple(part for part in parts if part.operations & operations)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +108,9 @@ def explain_difference(
             campaign = _campaign(request, workload, made, lab, store, watcher)
             measured.append(MeasuredArms(workload=workload, arms=made, campaign=campaign))
         images = {name: golden.image for name, golden in lab.goldens.items()}
-        settings = changed_settings(*(lab.configuration(row) for row in rows))
-        pairs = _profiled(request, measured, lab, store, watcher)
+        witnesses = LabWitnesses(lab=lab)
+        settings = changed_settings(*(witnesses.configuration(row) for row in rows))
+        pairs = _profiled(request, measured, witnesses, store, watcher)
     found = _answer(request, parts, measured, impossible, images, store)
     shown = {pair.campaign_id: _shown(pair) for pair in pairs}
     found = found.model_copy(
@@ -193,7 +128,7 @@ def explain_difference(
 def _profiled(
     request: ExplainRequest,
     measured: Sequence[MeasuredArms],
-    lab: Laboratory,
+    witnesses: LabWitnesses,
     store: Store,
     watcher: Watcher,
 ) -> tuple[ProfilePair, ...]:
@@ -209,7 +144,9 @@ def _profiled(
     for each in measured:
         pair = known.get(each.campaign.id)
         if pair is None:
-            pair = profile_pair(each.campaign.id, rows, each.workload, lab, watcher, counts=True)
+            pair = profile_pair(
+                each.campaign.id, rows, each.workload, witnesses, watcher, counts=True
+            )
             if pair.whole:
                 store.add_finding(pair.finding)
         pairs.append(pair)

@@ -22,6 +22,7 @@ from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
+from dslab.witnesses import LabWitnesses
 from dsresults.profile_pair import ProfilePair, profiles_of
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief
@@ -152,7 +153,9 @@ def run_study(
         how = replace(options or SearchOptions(), paired=laboratory.paired)
         campaigns = _answer_all(request, laboratory, store, watcher, how)
         profiles = (
-            profile_steps(campaigns, request.workloads, laboratory, store, watcher)
+            profile_steps(
+                campaigns, request.workloads, LabWitnesses(lab=laboratory), store, watcher
+            )
             if request.profile
             else profiles_of(store.findings(), (campaign.id for campaign in campaigns))
         )

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Literal, Self, TypeVar
 
 from dsbuilds.built_row import load_image
@@ -22,30 +23,22 @@ from dsharness.errors import CandidateError, InstanceError, WorkloadError
 from dsharness.loads import LOADS
 from dsharness.machine.host import machine_id, machine_now
 from dsharness.machine.machine_lock import measuring_alone
-from dsharness.measure.exact_counters import Valgrind, take_function_counts
+from dsharness.measure.exact_counters import Valgrind
 from dsharness.measure.golden_state import Golden, golden_state
-from dsharness.measure.heap_growth import in_massif, take_heap_growth
 from dsharness.measure.import_run import Stoppable
 from dsharness.measure.instance import Wrapper, serve
-from dsharness.measure.profiler import take_profile, take_times
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.measure.ways import Importing
 from dsharness.model import (
-    CpuProfile,
-    FunctionCounts,
-    HeapGrowth,
     Image,
     Machine,
     Procedure,
     Sample,
-    ServerTimes,
     Setup,
     Turn,
-    Workload,
 )
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
-from dsharness.systems.system import Configured
 from dsimages.buildah import remove_leftovers
 from dslab.candidates import Supply
 from dslab.lab_conditions import LabConditions
@@ -247,7 +240,9 @@ class Laboratory:
             )
         benches = [self._bench(candidate) for candidate in turn.candidates]
         self._served.update(turn.candidates)
-        taken = way.take(turn, benches, self._counting if way.counts else self._measuring)
+        # what else the machine does changes no count
+        measuring = partial(self.spent.on, "runs") if way.counts else self._measuring
+        taken = way.take(turn, benches, measuring)
         once = turn.workload.writes or self._conditions.of_start  # then it is not measured again
         for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
             if once or (not sample.valid and not at.usable):
@@ -255,45 +250,13 @@ class Laboratory:
             yield sample
 
     @contextmanager
-    def _counting(self) -> Iterator[None]:
-        """What else the machine does changes no count."""
-        with self.spent.on("runs"):
-            yield
-
-    @contextmanager
     def _measuring(self) -> Iterator[None]:
         """No other lab of this machine measures meanwhile."""
         with measuring_alone(self._show_wait), self.spent.on("runs"):
             yield
 
-    def profile(self, candidate: str, workload: Workload) -> CpuProfile:
-        """Where a candidate's CPU time goes under a load, in a run that is no sample."""
-        with self._apart(candidate) as at:
-            return take_profile(at, workload)
-
-    def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
-        """How long its operations take by its own log, in another; None if it has no such log."""
-        with self._apart(candidate) as at:
-            return take_times(at, workload)
-
-    def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts:
-        """How many instructions each function has."""
-        with self._apart(candidate, self._valgrind()) as at:
-            return take_function_counts(at, workload)
-
-    def heap_growth(self, candidate: str, workload: Workload) -> HeapGrowth:
-        """Where memory stays after its operations."""
-        with self._apart(candidate, in_massif(self._valgrind().image)) as at:
-            return take_heap_growth(at, workload)
-
-    def configuration(self, candidate: str) -> Mapping[str, str]:
-        """How its server is set; nothing of a kind that does not tell."""
-        instance = self._bench(candidate).instance
-        system = instance.system
-        return system.configuration(instance.endpoint) if isinstance(system, Configured) else {}
-
     @contextmanager
-    def _apart(self, candidate: str, wrapper: Wrapper | None = None) -> Iterator[Bench]:
+    def apart(self, candidate: str, wrapper: Wrapper | None = None) -> Iterator[Bench]:
         """A server of its own, for a run that is no sample."""
         if self._loader is None:
             raise WorkloadError("an import is a run of the server's own program: none is profiled")
@@ -302,7 +265,7 @@ class Laboratory:
         with (
             serve(self._engine, golden, cpus, inside=wrapper) as instance,
             bench(self._engine, instance, self._loader, cpus, self.machine, procedure) as at,
-            self._counting() if wrapper else self._measuring(),
+            self.spent.on("runs") if wrapper else self._measuring(),
         ):
             yield at
 
@@ -331,9 +294,11 @@ class Laboratory:
         """What servers run in, where they do not run by themselves."""
         if isinstance(self._conditions.way, Importing):
             return Stoppable()
-        return self._valgrind() if self._conditions.way.in_valgrind else None
+        return self.valgrind() if self._conditions.way.in_valgrind else None
 
-    def _valgrind(self) -> Valgrind:
+    def valgrind(self) -> Valgrind:
+        """In which a server can run."""
+
         def show(what: str) -> None:
             self._progress("valgrind", what)
 

@@ -22,7 +22,7 @@ from dsresults.store import Store
 
 
 class Profiler(Protocol):
-    """What can look at a candidate."""
+    """What can look at a candidate; ``dslab.witnesses`` has a lab's."""
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile: ...
 

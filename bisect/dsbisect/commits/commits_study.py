@@ -37,6 +37,7 @@ from dslab.campaign_loop import Answers, CampaignKind
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
+from dslab.witnesses import LabWitnesses
 from dsresults.commits_result import (
     CommitFindings,
     Comparison,
@@ -106,7 +107,9 @@ def run_commits(
         )
         findings = study.run()
         profiles = (
-            profile_steps(study.steps, (ask.workload,), laboratory, store, watcher)
+            profile_steps(
+                study.steps, (ask.workload,), LabWitnesses(lab=laboratory), store, watcher
+            )
             if ask.profile
             else ()
         )

@@ -12,15 +12,8 @@ from shipped import MATRIX
 from worlds import sample_of
 
 from dsbisect.cli import root
-from dsbisect.explain_study import (
-    ExplainRequest,
-    MixedArm,
-    arms_of,
-    common_parts,
-    parts_for,
-    rounds_of,
-    whole_turns,
-)
+from dsbisect.explain_study import ExplainRequest, common_parts, rounds_of, whole_turns
+from dsbisect.mixed_arms import MixedArm, arms_of, parts_for
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.matrix import find_settings, find_workload
 from dsharness.systems.ldap.directory_system import STORED

@@ -1,0 +1,81 @@
+"""Servers that are made of two rows: one row's, with parts as the other one holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from dsharness.measure.golden_state import Golden
+from dsharness.measure.instance import part_of
+from dsharness.model import Image, SystemName, Workload
+from dsharness.progress import Progress
+from dsharness.systems import Seed
+from dsharness.systems.system import Part
+from dslab.candidates import RowSupply
+from dsresults.compare.difference_shares import SERVER
+from dsresults.compare.factor_shares import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedArm:
+    """One row's server, with these parts as the other row's server holds them."""
+
+    row: str
+    other: str
+    taken: tuple[Part, ...] = ()
+
+    @property
+    def name(self) -> str:
+        given = "-".join(part.name for part in self.taken)
+        return f"{self.row}-with-{given}-of-{self.other}" if given else self.row
+
+
+def arms_of(fast: str, slow: str, parts: Sequence[Part]) -> dict[State, MixedArm]:
+    """Every arm, by what in it is as on the slow side; the fast side first, the slow one last."""
+    found: dict[State, MixedArm] = {}
+    subsets = [some for size in range(len(parts) + 1) for some in combinations(parts, size)]
+    for row, other in ((fast, slow), (slow, fast)):
+        for taken in subsets if row == fast else subsets[::-1]:
+            as_slow = taken if row == fast else [part for part in parts if part not in taken]
+            state = {part.name for part in as_slow} | ({SERVER} if row == slow else set())
+            found[frozenset(state)] = MixedArm(row=row, other=other, taken=taken)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSupply(RowSupply):
+    """Two rows, then arms that are made of both."""
+
+    arms: Mapping[str, MixedArm]
+    goldens: dict[str, Golden] = field(default_factory=dict)  # of the rows themselves
+
+    def left(self) -> tuple[str, ...]:
+        mixed = (name for name, arm in self.arms.items() if arm.taken)
+        return tuple(mixed) if len(self.goldens) == 2 else ()
+
+    def image(self, candidate: str, progress: Progress) -> Image:
+        image = super().image(self.arms[candidate].row, progress)
+        return image.model_copy(update={"candidate_id": candidate})
+
+    def system(self, candidate: str) -> SystemName:
+        return super().system(self.arms[candidate].row)
+
+    def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
+        arm = self.arms[candidate]
+        taken = (
+            part_of(self.engine, self.goldens[arm.other], part, progress=progress)
+            for part in arm.taken
+        )
+        return Seed(content=common.content, settings=common.settings, taken=tuple(taken))
+
+    def check(self, candidate: str, golden: Golden) -> None:
+        if not self.arms[candidate].taken:  # edits promise nothing of what another one stores
+            super().check(candidate, golden)
+            self.goldens[candidate] = golden
+
+
+def parts_for(workload: Workload, parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Those that can change what this load costs."""
+    operations = set(workload.operation.split("+"))
+    return tuple(part for part in parts if part.operations & operations)

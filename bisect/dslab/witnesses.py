@@ -1,0 +1,48 @@
+"""What a lab can tell of its candidates apart from samples, each in a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dsharness.measure.exact_counters import take_function_counts
+from dsharness.measure.heap_growth import in_massif, take_heap_growth
+from dsharness.measure.profiler import take_profile, take_times
+from dsharness.model import CpuProfile, FunctionCounts, HeapGrowth, ServerTimes, Workload
+from dsharness.systems.system import Configured
+from dslab.laboratory import Laboratory
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabWitnesses:
+    """The witnesses of one lab; each run has a server that is started for it."""
+
+    lab: Laboratory
+
+    def profile(self, candidate: str, workload: Workload) -> CpuProfile:
+        """Where a candidate's CPU time goes under a load."""
+        with self.lab.apart(candidate) as at:
+            return take_profile(at, workload)
+
+    def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
+        """How long its operations take by its own log; None if it has no such log."""
+        with self.lab.apart(candidate) as at:
+            return take_times(at, workload)
+
+    def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts:
+        """How many instructions each function has."""
+        with self.lab.apart(candidate, self.lab.valgrind()) as at:
+            return take_function_counts(at, workload)
+
+    def heap_growth(self, candidate: str, workload: Workload) -> HeapGrowth:
+        """Where memory stays after its operations."""
+        with self.lab.apart(candidate, in_massif(self.lab.valgrind().image)) as at:
+            return take_heap_growth(at, workload)
+
+    def configuration(self, candidate: str) -> Mapping[str, str]:
+        """How its server is set; nothing of a kind that does not tell."""
+        with self.lab.apart(candidate) as at:
+            system = at.instance.system
+            if not isinstance(system, Configured):
+                return {}
+            return system.configuration(at.instance.endpoint)
