@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, children_s
+from dsharness.loads.load import LOST, Extent, LoadReport, Operations, Schedule, children_s
 from dsharness.model import DnsperfWorkload, Latencies, Workload
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint
 
 QUERIES_FILE = "queries.txt"
 QUERY = "query"  # the only kind of its operations
-LOST = "lost query"  # of its errors
 END_S = 5  # to end by itself once its time is up, before it is ended
 
 # dnsperf reads whole files only, so the names of the turn are repeated into a file of exactly so

@@ -18,6 +18,8 @@ from typing import ClassVar, Protocol
 from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
 
+LOST = "lost query"  # among the errors of a report: nothing came back in time
+
 
 @dataclass(frozen=True, kw_only=True)
 class Operations:
