@@ -252,7 +252,7 @@ class Laboratory:
     @contextmanager
     def _measuring(self) -> Iterator[None]:
         """No other lab of this machine measures meanwhile."""
-        with measuring_alone(self._show_wait), self.spent.on("runs"):
+        with measuring_alone(partial(self._progress, "measuring")), self.spent.on("runs"):
             yield
 
     @contextmanager
@@ -268,9 +268,6 @@ class Laboratory:
             self.spent.on("runs") if wrapper else self._measuring(),
         ):
             yield at
-
-    def _show_wait(self, what: str) -> None:
-        self._progress("measuring", what)
 
     def retire(self, candidate: str) -> None:
         """Stop a candidate's servers; the next sample starts them again."""
