@@ -68,13 +68,15 @@ def _section(comparison: ComparisonTable, samples: Sequence[Sample]) -> Section:
 
 
 def _line(matrix: Matrix, campaign: Campaign, samples: Sequence[Sample]) -> tuple[str, ...]:
-    """A search that has not ended has no line: use the series', otherwise what was measured."""
+    """Of a search that has not ended the series', otherwise what was measured, in its order."""
     if campaign.boundary and campaign.boundary.line:
         return campaign.boundary.line
     series = next((one for one in matrix.series if one.id == campaign.series_id), None)
     if series and series.rows:
         return series.rows
-    return tuple(dict.fromkeys(s.candidate_id for s in samples if s.campaign_id == campaign.id))
+    measured = dict.fromkeys(s.candidate_id for s in samples if s.campaign_id == campaign.id)
+    place = {name: number for number, name in enumerate(campaign.line)}
+    return tuple(sorted(measured, key=lambda name: place.get(name, len(place))))
 
 
 def _comparison(

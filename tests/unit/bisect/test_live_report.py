@@ -45,6 +45,17 @@ def test_each_state_of_a_real_search_is_told(store):
     assert "the machine's own speed varies by" in told.machine
 
 
+def test_candidates_of_an_unfinished_search_stand_in_the_order_of_its_line(store):
+    """That is not the order in which they were measured: both ends come first."""
+    known = store.campaigns()[0]
+    line = tuple(reversed(known.boundary.line))
+    asked = known.model_copy(update={"boundary": None, "series_id": "a repository", "line": line})
+    data = report_data(MATRIX, [asked], store.samples(campaign_id=known.id), {})
+    shown = data.sections[0].comparison.line
+    assert shown == tuple(name for name in line if name in shown)
+    assert len(shown) > 2
+
+
 def test_it_ends_with_the_answer(store, tmp_path):
     campaign = store.campaigns()[0]
     said: list[str] = []
