@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
-from dsharness.model import DirectoryContent, DirectoryPlugin, LdapTransport, Settings
+from dsharness.model import (
+    DATABASE,
+    OWN,
+    DirectoryContent,
+    DirectoryPlugin,
+    LdapTransport,
+    Settings,
+)
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
 from dsharness.systems.ldap.directory_system import MANY, OwnDirectory
@@ -45,6 +52,7 @@ class Dirsrv(ns_slapd.NsSlapd):
     """The driver of a plain 389-ds."""
 
     revision: ClassVar[int] = 7
+    options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | {DATABASE}
     imports_from: ClassVar[float] = MANY
     offers: ClassVar[frozenset[str]] = frozenset({*LdapTransport, *DirectoryPlugin})
     program = "ns-slapd"
@@ -79,7 +87,9 @@ class Dirsrv(ns_slapd.NsSlapd):
 
     def create(self, box: Container, seed: Seed) -> None:
         box.must("sh", "-s", what="prepare the server's folders", stdin=PREPARE)
-        box.must("sh", "-c", CREATE, what="dscreate", stdin=self._answers())
+        asked = seed.settings.options.get(DATABASE, OWN)
+        chosen = () if asked == OWN else ("env", f"NSSLAPD_DB_LIB={asked}")
+        box.must(*chosen, "sh", "-c", CREATE, what="dscreate", stdin=self._answers())
         ns_slapd.move_socket(box, self.config_folder)
         self.make_keys(box, seed)
 

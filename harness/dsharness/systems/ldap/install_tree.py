@@ -55,7 +55,6 @@ class DirsrvTree(Dirsrv):
     """The driver of a 389-ds that was built and only copied into its image."""
 
     revision: ClassVar[int] = 8
-    options: ClassVar[frozenset[str]] = Dirsrv.options | {DATABASE}
     creating: ClassVar[str] = "creating the directory from the tree's template"
     # Stored values by their scheme, rounds and length, for as long as this process runs.
     hashed: ClassVar[dict[tuple[StoredPassword, int], tuple[str, ...]]] = {}
