@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dsbisect.mixed_arms import ArmSupply, MixedArm, arms_of, parts_for
+from dsbisect.mixed_arms import MixedArm, MixedSupply, arms_of, parts_for
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
@@ -23,7 +23,7 @@ from dsharness.systems.system import Part, parts_of
 from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import system_of
 from dslab.laboratory import Laboratory
-from dslab.step_profiles import profile_pair
+from dslab.step_profiles import stored_pair
 from dslab.watcher import Watcher
 from dslab.witnesses import LabWitnesses
 from dsresults.compare.comparison_table import ComparisonTable, ratios
@@ -95,7 +95,7 @@ def explain_difference(
         for workload in request.workloads
     ]
     named = {arm.name: arm for _, arms in asked for arm in arms.values()}
-    supply = ArmSupply(engine=engine, matrix=request.matrix, relock=request.relock, arms=named)
+    supply = MixedSupply(engine=engine, matrix=request.matrix, relock=request.relock, arms=named)
     rows = (request.fast, request.slow)
     with row_lab(
         request, rows, len(asked), engine=engine, store=store, watcher=watcher,
@@ -133,24 +133,13 @@ def _profiled(
     watcher: Watcher,
 ) -> tuple[ProfilePair, ...]:
     """Both rows under each workload: what is known, else what this lab can tell."""
-    known = {
-        pair.campaign_id: pair
-        for pair in profiles_of(store.findings(), (each.campaign.id for each in measured))
-    }
     if not request.profile:
-        return tuple(known.values())
+        return profiles_of(store.findings(), (each.campaign.id for each in measured))
     rows = (request.fast, request.slow)
-    pairs = []
-    for each in measured:
-        pair = known.get(each.campaign.id)
-        if pair is None:
-            pair = profile_pair(
-                each.campaign.id, rows, each.workload, witnesses, watcher, counts=True
-            )
-            if pair.whole:
-                store.add_finding(pair.finding)
-        pairs.append(pair)
-    return tuple(pairs)
+    return tuple(
+        stored_pair(each.campaign.id, rows, each.workload, witnesses, store, watcher, counts=True)
+        for each in measured
+    )
 
 
 def _shown(pair: ProfilePair) -> dict[str, object]:

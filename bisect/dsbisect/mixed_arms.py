@@ -8,11 +8,11 @@ from itertools import combinations
 
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.instance import part_of
-from dsharness.model import Image, SystemName, Workload
+from dsharness.model import Workload
 from dsharness.progress import Progress
 from dsharness.systems import Seed
 from dsharness.systems.system import Part
-from dslab.candidates import RowSupply
+from dslab.candidates import ArmSupply
 from dsresults.compare.difference_shares import SERVER
 from dsresults.compare.factor_shares import State
 
@@ -44,7 +44,7 @@ def arms_of(fast: str, slow: str, parts: Sequence[Part]) -> dict[State, MixedArm
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArmSupply(RowSupply):
+class MixedSupply(ArmSupply):
     """Two rows, then arms that are made of both."""
 
     arms: Mapping[str, MixedArm]
@@ -53,13 +53,6 @@ class ArmSupply(RowSupply):
     def left(self) -> tuple[str, ...]:
         mixed = (name for name, arm in self.arms.items() if arm.taken)
         return tuple(mixed) if len(self.goldens) == 2 else ()
-
-    def image(self, candidate: str, progress: Progress) -> Image:
-        image = super().image(self.arms[candidate].row, progress)
-        return image.model_copy(update={"candidate_id": candidate})
-
-    def system(self, candidate: str) -> SystemName:
-        return super().system(self.arms[candidate].row)
 
     def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
         arm = self.arms[candidate]

@@ -90,6 +90,27 @@ class RowSupply(PackagedSupply):
         return system_of(self.matrix.row(candidate))
 
 
+class OfRow(Protocol):
+    """What is made of a row, under a name of its own."""
+
+    @property
+    def row(self) -> str: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSupply(RowSupply):
+    """Arms: candidates with the image and the system of a row, filled in another way."""
+
+    arms: Mapping[str, OfRow]
+
+    def image(self, candidate: str, progress: Progress) -> Image:
+        image = super().image(self.arms[candidate].row, progress)
+        return image.model_copy(update={"candidate_id": candidate})
+
+    def system(self, candidate: str) -> SystemName:
+        return super().system(self.arms[candidate].row)
+
+
 def system_of(row: Row) -> SystemName:
     """What serves a row: a source tree that was built for it has a system of its own."""
     built = row.build is not None and row.build.driver is DriverName.TREE

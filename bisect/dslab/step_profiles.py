@@ -42,22 +42,31 @@ def profile_steps(
 ) -> tuple[ProfilePair, ...]:
     """A stored pair for each answer: the sides of its step, or both ends where it has none."""
     return tuple(
-        _stored(campaign, workload, lab, store, watcher)
+        stored_pair(
+            campaign.id, sides_of(campaign), workload, lab, store, watcher,
+            counts=campaign.metric == INSTRUCTIONS.name, heap=campaign.metric in HEAP,
+        )
         for campaign in campaigns
         for workload in workloads
         if campaign.workload_id == workload.id and campaign.boundary is not None
-    )
-
-
-def _stored(
-    campaign: Campaign, workload: Workload, lab: Profiler, store: Store, watcher: Watcher
-) -> ProfilePair:
-    for known in profiles_of(store.findings(), [campaign.id]):
-        return known
-    pair = profile_pair(
-        campaign.id, sides_of(campaign), workload, lab, watcher,
-        counts=campaign.metric == INSTRUCTIONS.name, heap=campaign.metric in HEAP,
     )  # fmt: skip
+
+
+def stored_pair(
+    campaign_id: str,
+    names: tuple[str, str],
+    workload: Workload,
+    lab: Profiler,
+    store: Store,
+    watcher: Watcher,
+    *,
+    counts: bool = False,
+    heap: bool = False,
+) -> ProfilePair:
+    """The pair that is known of a campaign, otherwise all that this lab can tell."""
+    for known in profiles_of(store.findings(), [campaign_id]):
+        return known
+    pair = profile_pair(campaign_id, names, workload, lab, watcher, counts=counts, heap=heap)
     if pair.whole:  # the next run tries again what could not be had
         store.add_finding(pair.finding)
     return pair

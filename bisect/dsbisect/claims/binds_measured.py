@@ -14,11 +14,9 @@ from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import Golden
 from dsharness.model import (
     DirectoryContent,
-    Image,
     LdcltWorkload,
     Sample,
     Settings,
-    SystemName,
     UserOrder,
 )
 from dsharness.package_version import upstream
@@ -28,7 +26,7 @@ from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.system import PasswordTrier, TakenPart, parts_of
 from dslab.campaign_loop import CampaignOrder
-from dslab.candidates import RowSupply
+from dslab.candidates import ArmSupply
 from dslab.laboratory import Laboratory
 from dsresults.compare.bind_lines import BindFigures, BindLine, points_of
 from dsresults.explainers.scheme_costs import StoredHere
@@ -42,17 +40,10 @@ ArmSamples = dict[str, dict[int, list[Sample]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArmsSupply(RowSupply):
+class StoredSupply(ArmSupply):
     """Rows, with passwords stored as each arm says."""
 
     arms: Mapping[str, Arm]
-
-    def image(self, candidate: str, progress: Progress) -> Image:
-        image = super().image(self.arms[candidate].row, progress)
-        return image.model_copy(update={"candidate_id": candidate})
-
-    def system(self, candidate: str) -> SystemName:
-        return super().system(self.arms[candidate].row)
 
     def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
         del progress
@@ -133,7 +124,7 @@ def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: i
         relock=lab.relock,
         keep=lab.keep,
     )
-    supply = ArmsSupply(engine=lab.engine, matrix=lab.matrix, relock=lab.relock, arms=named)
+    supply = StoredSupply(engine=lab.engine, matrix=lab.matrix, relock=lab.relock, arms=named)
     samples: ArmSamples = {name: {} for name in named}
     campaigns: list[str] = []
     with row_lab(

@@ -11,7 +11,6 @@ from dsresults.compare.trial_claims import NearestFigures
 from dsresults.number_text import milliseconds, significant
 
 PERCENT = 99.0
-RUN_S = 3.0
 
 
 def measure_rising_load(lab: ClaimsLab, measured: LevelsMeasured) -> NearestFigures:

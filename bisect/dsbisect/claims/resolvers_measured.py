@@ -108,14 +108,15 @@ def measure_resolvers(lab: ClaimsLab, measured: ResolversMeasured) -> NearestFig
     load = load.model_copy(update=changed)
     found = {row: _row(lab, row, load, measured) for row in measured.rows}
     limit_us = 1000 * measured.within_ms
-    told = {row: _short(phases[measured.told], limit_us) for row, phases in found.items()}
     return NearestFigures(
         what=(
             f"as resolvers of {measured.names:,} names of an authority of the lab, "
             f"{significant(measured.per_second)} queries a second, {PHASES[measured.told]}, "
             f"answered within {measured.within_ms:g} ms"
         ),
-        ours=", ".join(f"{row}: {share}" for row, share in told.items()),
+        ours=", ".join(
+            f"{row}: {_short(phases[measured.told], limit_us)}" for row, phases in found.items()
+        ),
         lines=tuple(
             f"{row}, {PHASES[phase]}: {_told(figures, limit_us, measured.within_ms)}"
             for row, phases in found.items()

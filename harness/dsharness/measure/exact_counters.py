@@ -164,7 +164,7 @@ LEAST_SHOWN = 1.0  # instruction of an operation
 # on the line after it, and is the callee's.
 NAMED = re.compile(r"^(?P<called>c?)(?P<what>fn|ob)=\((?P<id>\d+)\)(?: (?P<name>.+))?$")
 COST = re.compile(r"^(?:[+-]\d+|\*|\d+|0x[0-9a-f]+) (?P<count>\d+)$")
-NAMELESS = re.compile(r"^(?:0x[0-9a-f]+|\?\?\?)?$")
+NAMELESS = re.compile(r"^(?:0x[0-9a-f]+|\?\?\?|\[unknown\])?$")  # of valgrind's tools, of perf
 MOST_OF_NAME = 160
 
 
@@ -191,8 +191,12 @@ def own_counts(lines: Iterable[str]) -> Mapping[str, int]:
 
 
 def _shown(function: str, library: str) -> str:
-    name = re.sub(r"'\d+$", "", function)  # of a recursion's depth
-    return f"[{Path(library).name}]" if NAMELESS.match(name) else name[:MOST_OF_NAME]
+    return function_name(re.sub(r"'\d+$", "", function), library)  # of a recursion's depth
+
+
+def function_name(symbol: str, file: str) -> str:
+    """A function as it is shown: one without a name is its library."""
+    return (f"[{Path(file).name}]" if NAMELESS.match(symbol) else symbol)[:MOST_OF_NAME]
 
 
 CALL = re.compile(r"^(?P<thread>\d+) +(?P<name>\w+)\(")  # its beginning: it may end lines later

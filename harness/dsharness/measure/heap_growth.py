@@ -18,7 +18,7 @@ from dsharness.containers.engine import last_line
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.measure.exact_count import counted_load
-from dsharness.measure.exact_counters import MOST_OF_NAME, Valgrind, control
+from dsharness.measure.exact_counters import Valgrind, control, function_name
 from dsharness.measure.gate import count_objections
 from dsharness.measure.sample import Bench, write_files
 from dsharness.model import HeapGrowth, StayingHeap, Workload
@@ -35,7 +35,6 @@ NODE = re.compile(
     r"(?: \((?:in )?(?P<where>[^()]*)\))?$"
 )
 ALLOCATORS = "(heap allocation functions)"
-NAMELESS = frozenset({"???", ""})
 Place = tuple[str, ...]  # the function that allocated, then its callers
 
 
@@ -104,8 +103,7 @@ def _leaves(lines: Iterable[str]) -> Iterator[tuple[Place, int]]:
 def _name(symbol: str, where: str) -> str:
     if symbol.startswith(ALLOCATORS):
         return ALLOCATORS
-    name = f"[{Path(where).name}]" if symbol in NAMELESS else symbol
-    return name[:MOST_OF_NAME]
+    return function_name(symbol, where)
 
 
 def staying(snapshots: Iterable[Counter[Place]], operations: int) -> tuple[StayingHeap, ...]:

@@ -24,6 +24,7 @@ from dsharness.errors import EngineError, InstanceError, ToolMissingError, Workl
 from dsharness.loads import Extent, Seconds
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
+from dsharness.measure.exact_counters import function_name
 from dsharness.measure.sample import Bench, execute_load, warm_up, write_files
 from dsharness.model import CpuProfile, ServerTimes, Workload
 from dsharness.model.measured import FRAMES_APART, Frames, path_totals
@@ -38,8 +39,6 @@ PROBE_S, READ_S = 20.0, 300.0
 LEAST_SHARE = 0.001  # of all: what was seen less often is counted for what called it
 KERNEL = "[kernel.kallsyms]"
 FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<name>.*) \((?P<file>[^()]*(?:\(deleted\))?)\)$")
-NO_NAME = "[unknown]"
-MOST_OF_NAME = 160
 
 
 def check_profiler() -> None:
@@ -168,9 +167,8 @@ def stacks_of(lines: Iterable[str]) -> Iterator[Frames]:
 
 def _name(symbol: str, file: str) -> str:
     """The function, or the library where it has no name."""
-    inside = "[kernel]" if file == KERNEL else f"[{Path(file.removesuffix(' (deleted)')).name}]"
-    name = inside if symbol in {NO_NAME, ""} else symbol
-    return name.replace(FRAMES_APART, ",")[:MOST_OF_NAME]
+    inside = "kernel" if file == KERNEL else file.removesuffix(" (deleted)")
+    return function_name(symbol, inside).replace(FRAMES_APART, ",")
 
 
 def _once_each(leaf_first: Sequence[str]) -> Frames:

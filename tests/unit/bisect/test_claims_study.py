@@ -9,7 +9,7 @@ import pytest
 from accessibility import needs_browser, serious
 
 from dsbisect.claims import claims_study
-from dsbisect.claims.binds_measured import ArmsSupply, bind_workload, groups_of
+from dsbisect.claims.binds_measured import StoredSupply, bind_workload, groups_of
 from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
 from dsbisect.claims.claims_study import ClaimsRequest, ClaimsStudy
 from dsbisect.claims.tools_compared import locust_rate
@@ -125,7 +125,7 @@ def test_an_arm_is_seeded_by_its_scheme_or_by_what_was_hashed_before() -> None:
             Arm(row="debian-12", scheme="PBKDF2_SHA256", rounds=7),
         )
     }
-    supply = ArmsSupply(engine=None, matrix=load_matrix(None), arms=arms)
+    supply = StoredSupply(engine=None, matrix=load_matrix(None), arms=arms)
     common = Seed(content=DirectoryContent(number=5, passwords=3), settings=DEFAULT)
     plain, scheme, hashed = (supply.seed(name, common, print) for name in arms)
     assert plain == common
