@@ -113,6 +113,9 @@ bench-search: develop ## the search against its peers, into docs/; BENCH=--quick
 bench-upstream: develop ## known answers in a clone of 389-ds-base: REPO=PATH; BENCH="--only leak"
 	@$(BIN)/python benchmarks/upstream.py "$(REPO)" $(BENCH)
 
+.PHONY: bench-workloads
+bench-workloads: develop ## each workload over Debian's rows, in one table; BENCH="--only W"
+	@$(BIN)/python -m benchmarks.workloads $(BENCH)
 .PHONY: bench-planted
 bench-planted: develop ## changes planted in a real tree, each named by its load: REPO=PATH
 	@$(BIN)/python -m benchmarks.planted "$(REPO)" $(BENCH)

@@ -261,16 +261,17 @@ def tables(answers: Sequence[Answer], tags: Sequence[Surveyed], where: str, comm
             )
             for each in answers
         ]  # fmt: skip
-        parts.append(_table(head, rows))
+        parts.append(table(head, rows))
     if tags:
         surveys = [
             (each.tag, each.toolchain or f"no: {each.why_not}", each.minutes) for each in tags
         ]
-        parts.append(_table(("tag", "measured with", "minutes"), surveys))
+        parts.append(table(("tag", "measured with", "minutes"), surveys))
     return "\n\n".join(parts)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_cell(each) for each in line)} |" for line in lines)
 
