@@ -10,6 +10,7 @@ import ldap3
 
 from dsharness.errors import DeadlineError, InstanceError
 from dsharness.process.deadline import Deadline, wait_until
+from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.dirsrv.ldap_client import REPLICATION
@@ -151,12 +152,7 @@ def enable(directory: Directory, number: int) -> None:
         "uid": ["replication manager"], "userPassword": [REPLICATION],
     }  # fmt: skip
     directory.add(MANAGER, account)
-    replica = {
-        "objectClass": ["top", "nsDS5Replica"], "cn": ["replica"],
-        "nsDS5ReplicaRoot": [directory.site.suffix], "nsDS5ReplicaId": [str(number)],
-        "nsDS5ReplicaType": ["3"], "nsDS5Flags": ["1"], "nsDS5ReplicaBindDN": [MANAGER],
-    }  # fmt: skip
-    directory.add(_replica(directory), replica)
+    ns_slapd.supply(directory, number, MANAGER)
 
 
 def agree(directory: Directory, port: int, *, begin: bool = False) -> None:
@@ -201,10 +197,5 @@ def _binds(server: ValidatedServer, users: Sequence[SchemeUser], of: str) -> Ite
         yield wrong_check(users, let_in, Gate.WORKS, of)
 
 
-def _replica(directory: Directory) -> str:
-    escaped = directory.site.suffix.replace("=", r"\3D").replace(",", r"\2C")
-    return f"cn=replica,cn={escaped},cn=mapping tree,cn=config"
-
-
 def _agreement(directory: Directory) -> str:
-    return f"cn=other,{_replica(directory)}"
+    return f"cn=other,{ns_slapd.replica_of(directory)}"

@@ -17,6 +17,7 @@ class DirectoryPlugin(StrEnum):
     MEMBEROF = "memberof"  # users name the groups that they are in
     CHANGELOG = "changelog"  # the retro changelog: each change is an entry, too
     DNA = "dna"  # new users are given a number that nobody has
+    REPLICATION = "replication"  # each change is kept for other servers; there is none
 
 
 class DirectoryContent(Value):

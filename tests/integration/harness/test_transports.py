@@ -12,6 +12,8 @@ from dsharness.containers.engine import Engine
 from dsharness.matrix import find_workload
 from dsharness.measure.sample import take_sample
 from dsharness.model import LdaploadWorkload, Sample
+from dsharness.model.content import DirectoryPlugin
+from dsharness.systems.ldap.ns_slapd import replica_of
 
 SHORT = {"users": 5, "distinct_users": 5, "duration_s": 0.5, "most_s": 1.0, "operations": 20}
 AS_MANAGER = {"kind": "search", "base": "cn=config", "scope": "base", "filter": "(cn=*)"}
@@ -60,7 +62,7 @@ def test_who_opens_the_socket_is_the_manager(at: Bench) -> None:
 
 @pytest.mark.whole
 def test_plugins_work_while_the_directory_is_filled_and_after(engine: Engine) -> None:
-    load = workload("write-members-memberof", plugins=["memberof", "changelog", "dna"], members=5)
+    load = workload("write-members-memberof", plugins=list(DirectoryPlugin), members=5)
     with benched(engine, golden_of(engine, "debian-13", content=load.content), "ldapload") as at:
         with connected(at.instance) as directory:
             user = directory.read(directory.site.user_dn(0), "memberOf")
@@ -70,7 +72,9 @@ def test_plugins_work_while_the_directory_is_filled_and_after(engine: Engine) ->
         assert found.valid, found.invalid
         with connected(at.instance) as directory:
             after = len(list(directory.children("cn=changelog", "changeNumber")))
+            vector = directory.read(replica_of(directory), "nsds50ruv")["nsds50ruv"]
             directory.add_plain_user(load.users)
             new = directory.read(directory.site.user_dn(load.users), "employeeNumber")
     assert after - before >= 2 * found.operations
+    assert any(each.startswith("{replica 1") for each in vector)
     assert int(new["employeeNumber"][0]) >= 1000

@@ -128,6 +128,7 @@ def settle(directory: Directory, settings: Settings) -> None:
 NUMBER, FIRST_NUMBER, LAST_NUMBER = "employeeNumber", "1000", "9000000"
 MAGIC = "0"  # who asks for this number is given one, as who asks for none
 DNA = "dna"
+REPLICATION = "replication"
 PLUGINS = "cn=plugins,cn=config"
 # By plugin: its entry and what is changed in it.
 SWITCHED: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -150,6 +151,9 @@ def switch_on(directory: Directory, plugins: Sequence[str]) -> None:
         return
     directory.modify("cn=config", {"nsslapd-dynamic-plugins": "on"})
     for name in sorted(plugins, key=lambda each: each == DNA):
+        if name == REPLICATION:
+            supply(directory, 1, f"cn=nobody,{PLUGINS}")
+            continue
         entry, changes = SWITCHED[name]
         if name == DNA:
             directory.modify("cn=config", {"nsslapd-dynamic-plugins": "off"})
@@ -157,6 +161,28 @@ def switch_on(directory: Directory, plugins: Sequence[str]) -> None:
         on = {**changes, "nsslapd-pluginEnabled": "on"}
         directory.modify(f"{entry},{PLUGINS}", on)
     directory.modify("cn=config", {"nsslapd-dynamic-plugins": "off"})
+
+
+def supply(directory: Directory, number: int, consumer: str) -> None:
+    """Make the server a supplier of its suffix; ``consumer`` is whom it lets replicate."""
+    directory.add(
+        replica_of(directory),
+        {
+            "objectClass": ["top", "nsDS5Replica"],
+            "cn": ["replica"],
+            "nsDS5ReplicaRoot": [directory.site.suffix],
+            "nsDS5ReplicaId": [str(number)],
+            "nsDS5ReplicaType": ["3"],
+            "nsDS5Flags": ["1"],
+            "nsDS5ReplicaBindDN": [consumer],
+        },
+    )
+
+
+def replica_of(directory: Directory) -> str:
+    """Where a server says how it replicates its suffix."""
+    escaped = directory.site.suffix.replace("=", r"\3D").replace(",", r"\2C")
+    return f"cn=replica,cn={escaped},cn=mapping tree,cn=config"
 
 
 def _number_users(directory: Directory, plugin: str) -> None:
