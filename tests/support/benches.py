@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 from lab import USERS
 from shipped import MATRIX
@@ -15,6 +17,7 @@ from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.model import Content, Image, Procedure, Settings
+from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.ldap.directory import Directory, connect
 from dsharness.systems.ldap.directory_system import OwnDirectory
@@ -69,3 +72,36 @@ def benched(engine: Engine, golden: Golden, tool: str = "ldclt") -> Iterator[Ben
         bench(engine, instance, loader, cpus, machine, Procedure(version=PROCEDURE)) as at,
     ):
         yield at
+
+
+@contextmanager
+def when_loaded(at: Bench, act: Callable[[], None]) -> Iterator[None]:
+    """Act once the server's CPU time tells that the load has begun; an error in it is raised."""
+    meter, failed = at.instance.own.meter, list[BaseException]()
+    begin = meter.used_us()
+
+    def wait_and_act() -> None:
+        try:
+            wait_until(
+                lambda: True if meter.used_us() > begin + 300_000 else None,
+                Deadline.after(30),
+                what="the load",
+            )
+            act()
+        except BaseException as error:  # noqa: BLE001 - a thread's errors are told by its owner
+            failed.append(error)
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    assert not failed, failed
+
+
+def slapd_pid(at: Bench) -> int:
+    """The host's id of the server below its init."""
+    first = at.instance.container.state().pid
+    children = Path(f"/proc/{first}/task/{first}/children").read_text(encoding="utf-8").split()
+    return int(children[0])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import LOST, Extent, LoadReport, Operations, Schedule, children_s
+from dsharness.loads.load import CUT, LOST, Extent, LoadReport, Operations, Schedule, children_s
 from dsharness.model import DnsperfWorkload, Latencies, Workload
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint
@@ -106,6 +106,8 @@ class Dnsperf:
     def objections(self, report: LoadReport) -> Iterator[str]:
         if report.total and not report.latencies:
             yield "the load does not report how long queries took"
+        elif report.total and sum(each.count for each in report.latencies.values()) != report.total:
+            yield CUT
 
 
 def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsperfWorkload, DnsEndpoint]:

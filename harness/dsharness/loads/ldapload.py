@@ -26,7 +26,15 @@ from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssue] - its stubs lack it
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import Extent, LoadReport, Operations, Schedule, SourcePorts, last_of
+from dsharness.loads.load import (
+    CUT,
+    Extent,
+    LoadReport,
+    Operations,
+    Schedule,
+    SourcePorts,
+    last_of,
+)
 from dsharness.model import (
     Latencies,
     LdaploadWorkload,
@@ -124,6 +132,8 @@ class Ldapload:
 
     def objections(self, report: LoadReport) -> Iterator[str]:
         yield from (words for words in report.errors if words.startswith(_SHORT))
+        if report.total and not report.verified:
+            yield CUT
         if report.disturbances == 0:
             yield "what should disturb the load had no answer"
         late_us = report.late.at_us(50) if report.late else 0.0

@@ -18,6 +18,7 @@ from typing import ClassVar, Protocol
 from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
 
+CUT = "what the load reports was cut off"
 LOST = "lost query"  # among the errors of a report: nothing came back in time
 
 

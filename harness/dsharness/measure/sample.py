@@ -43,6 +43,7 @@ from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import SHARED_FOLDER, CannotCount, Look
 
 LOAD_FOLDER = "/load"
+BY_SIGNAL = 128  # a shell's status of a program that was ended by signal N is so much more
 PROCEDURE = 5  # samples of another way of measuring are not mixed with these
 
 
@@ -215,7 +216,7 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         of_system=instance.objections(after) if after else None,
         conditions=replace(
             seen.conditions,
-            killed=killed or (None if report.total or at.load.running else "the load"),
+            killed=killed or ("the load" if _load_killed(report, at.load) else None),
         ),
     )
     return Run(
@@ -231,6 +232,16 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         instructions=instructions,
         usage=seen.usage,
     )
+
+
+def _load_killed(report: LoadReport, load: Container) -> bool:
+    """Whether a signal ended the load's program, as its shell tells it, or its container is gone.
+
+    What ends a load whose time is up ends its shell, too, which then tells no status.
+    """
+    if report.exit_status is not None:
+        return report.exit_status > BY_SIGNAL
+    return not report.total and not load.running
 
 
 def sample_of(

@@ -9,13 +9,20 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from benches import DEFAULT, MATRIX, USERS, cpus_of, golden_of, image_of
+from benches import (
+    DEFAULT,
+    MATRIX,
+    USERS,
+    cpus_of,
+    golden_of,
+    image_of,
+    slapd_pid,
+    when_loaded,
+)
 from small_disk import small_disk
 from turns import turn_of
 
@@ -23,10 +30,8 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import found, remove
 from dsharness.errors import DiskFullError, ExitCode, InstanceError
 from dsharness.measure.golden_state import Golden, golden_key, golden_state
-from dsharness.measure.sample import Bench
 from dsharness.measure.ways import InTurn
 from dsharness.model import DirectoryContent, Image, LdcltWorkload, Settings, UserOrder
-from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
 from dslab.candidates import RowSupply
 from dslab.lab_conditions import LabConditions
@@ -47,32 +52,6 @@ additionalimagestores = ["{images}"]
 """
 
 
-@contextmanager
-def when_loaded(at: Bench, act: Callable[[], None]) -> Iterator[None]:
-    """Act once the server's CPU time tells that the load has begun; an error in it is raised."""
-    meter, failed = at.instance.own.meter, list[BaseException]()
-    begin = meter.used_us()
-
-    def wait_and_act() -> None:
-        try:
-            wait_until(
-                lambda: True if meter.used_us() > begin + 300_000 else None,
-                Deadline.after(30),
-                what="the load",
-            )
-            act()
-        except BaseException as error:  # noqa: BLE001 - a thread's errors are told by its owner
-            failed.append(error)
-
-    thread = threading.Thread(target=wait_and_act)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-    assert not failed, failed
-
-
 class GoodPreparation:
     """Preparations that must go well."""
 
@@ -81,13 +60,6 @@ class GoodPreparation:
 
     def failed(self, row: str, why: str) -> None:
         raise AssertionError(f"{row}: {why}")
-
-
-def slapd_pid(at: Bench) -> int:
-    """The host's id of the server below its init."""
-    first = at.instance.container.state().pid
-    children = Path(f"/proc/{first}/task/{first}/children").read_text(encoding="utf-8").split()
-    return int(children[0])
 
 
 def test_a_laboratory_goes_on_with_a_new_server_where_one_was_killed(engine: Engine) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benches import connected
+from benches import connected, slapd_pid, when_loaded
 from turns import turn_of
 
 from dsharness.containers.container import running
@@ -165,32 +164,11 @@ def test_an_arm_that_the_version_does_not_know(engine: Engine) -> None:
         golden_of(engine, "debian-12", "NO_SUCH_SCHEME")
 
 
-def slapd_pid(at: Bench) -> int:
-    first = at.instance.container.state().pid
-    children = Path(f"/proc/{first}/task/{first}/children").read_text(encoding="utf-8").split()
-    return int(children[0])
-
-
-def while_loaded(at: Bench, act: object) -> threading.Thread:
-    """Act once the load has begun: the server's CPU time grows."""
-    begin = at.instance.own.meter.used_us()
-
-    def wait_and_act() -> None:
-        while at.instance.own.meter.used_us() < begin + 300_000:
-            time.sleep(0.05)
-        act()
-
-    thread = threading.Thread(target=wait_and_act)
-    thread.start()
-    return thread
-
-
 def test_a_server_that_dies_is_inconclusive_with_its_log(engine: Engine) -> None:
     with benched(engine, golden_of(engine, "debian-12")) as at:
         pid = slapd_pid(at)
-        thread = while_loaded(at, lambda: os.kill(pid, signal.SIGKILL))
-        sample = take_sample(at, turn_of(RANDOM))
-        thread.join()
+        with when_loaded(at, lambda: os.kill(pid, signal.SIGKILL)):
+            sample = take_sample(at, turn_of(RANDOM))
         assert not at.instance.alive
     assert any("the server died" in reason for reason in sample.invalid)
     assert Path(sample.log).is_file()
@@ -209,10 +187,9 @@ def test_a_server_that_stands_still_for_a_while_makes_all_operations_all_the_sam
             os.kill(pid, signal.SIGCONT)
 
         pace = sampled(at, RANDOM)  # warmed up: the next load is the one that is counted
-        thread = while_loaded(at, hang)
         long = RANDOM.model_copy(update={"duration_s": 5})
-        sample = take_sample(at, turn_of(long))
-        thread.join()
+        with when_loaded(at, hang):
+            sample = take_sample(at, turn_of(long))
         assert sample.valid, sample.invalid
         assert sample.duration_s > 2.5, "the rate sees it, the CPU time of an operation does not"
         cost = pace.value("cpu") / sample.value("cpu")

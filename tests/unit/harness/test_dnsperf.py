@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from itertools import pairwise
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from dsharness.errors import WorkloadError
 from dsharness.loads import LoadReport, Operations, Schedule, Seconds
 from dsharness.loads.dnsperf import QUERIES_FILE, Dnsperf
-from dsharness.loads.load import run_size
+from dsharness.loads.load import CUT, run_size
 from dsharness.model import DnsperfWorkload, LdcltWorkload, Transport
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint
@@ -113,6 +114,13 @@ def test_how_long_queries_took_is_read_as_a_histogram(
     assert took.count == REPORTS[name].total
     assert took.mean_us == pytest.approx(mean_us, rel=0.01), "dnsperf's own mean"
     assert took.at_us(100) == pytest.approx(longest_us, rel=0.02)
+
+
+def test_a_histogram_that_was_cut_off_makes_no_run() -> None:
+    lines = run("latencies").splitlines(keepends=True)
+    buckets = [number for number, line in enumerate(lines) if re.match(r"\s*[\d.]+ - ", line)]
+    cut = "".join(line for number, line in enumerate(lines) if number not in buckets[-2:])
+    assert [*LOAD.objections(LOAD.parse(cut))] == [CUT]
 
 
 def test_only_a_run_that_tells_its_latencies_is_free_of_objections() -> None:

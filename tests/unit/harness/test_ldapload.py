@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import ldapload
-from dsharness.loads.load import LoadReport, Operations, Schedule, Seconds
+from dsharness.loads.load import CUT, LoadReport, Operations, Schedule, Seconds
 from dsharness.model import SHARERS, DirectoryContent, Latencies, LdaploadWorkload, largest
 from dsharness.systems.ldap.directory import Site
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
@@ -284,6 +284,10 @@ def test_a_run_that_was_cut_off_verified_nothing() -> None:
     assert not report.verified
     assert report.total is None
     assert list(report.errors) == ["cannot connect: refused"]
+    whole = RUN.read_text(encoding="utf-8")
+    assert CUT not in LOAD.objections(LOAD.parse(whole))
+    cut = whole[: whole.rindex("time ") + 8] + "\nload ended with status 0\n"
+    assert list(LOAD.objections(LOAD.parse(cut))) == [CUT]
 
 
 @pytest.mark.parametrize(("late_us", "objected"), [(100.0, False), (5000.0, True)])
