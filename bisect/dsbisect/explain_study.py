@@ -134,7 +134,7 @@ def _profiled(
 ) -> tuple[ProfilePair, ...]:
     """Both rows under each workload: what is known, else what this lab can tell."""
     if not request.profile:
-        return profiles_of(store.findings(), (each.campaign.id for each in measured))
+        return profiles_of(store.findings("profile"), (each.campaign.id for each in measured))
     rows = (request.fast, request.slow)
     return tuple(
         stored_pair(each.campaign.id, rows, each.workload, witnesses, store, watcher, counts=True)
@@ -331,5 +331,5 @@ def _keep(found: DifferenceShares, store: Store) -> None:
     finding = Finding.now(
         "explanation", found, title=f"{found.fast} to {found.slow}, explained", answer=answer
     )
-    if all(known.value != finding.value for known in store.findings()):
+    if all(known.value != finding.value for known in store.findings("explanation")):
         store.add_finding(finding)

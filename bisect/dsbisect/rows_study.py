@@ -157,7 +157,7 @@ def run_study(
                 campaigns, request.workloads, LabWitnesses(lab=laboratory), store, watcher
             )
             if request.profile
-            else profiles_of(store.findings(), (campaign.id for campaign in campaigns))
+            else profiles_of(store.findings("profile"), (campaign.id for campaign in campaigns))
         )
         images = laboratory.images
     samples = [

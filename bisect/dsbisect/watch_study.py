@@ -113,7 +113,7 @@ class WatchPass:
         series = WatchedSeries(
             watch=self.asked.id, branch=branch.name, workload=load.workload, metric=load.metric
         )
-        known = self.store.findings()
+        known = self.store.findings("watched")
         tips = [tip for tip in tips_of(known, self.asked.id) if tip.series == series]
         ask = self._ask(load, next_reference(tips, branch.since), branch.name)
         repository = Repository.open(self.asked.repository)
@@ -184,7 +184,7 @@ class WatchPass:
         )
 
     def _alarm(self, tip: WatchedTip, outcome: CommitsResult, repository: Repository) -> None:
-        alarms = alarms_of(self.store.findings())
+        alarms = alarms_of(self.store.findings("alarm"))
         events: list[AlarmEvent | None] = [*taken_back(alarms, tip)]
         if tip.direction == "slower":
             issue = upstream_issue(findings_data(self.matrix, outcome))

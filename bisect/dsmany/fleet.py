@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsharness.machine.host import place_id
@@ -69,17 +69,29 @@ def _largest(machines: Sequence[FleetMachine]) -> str:
 
 
 def free_for(
-    run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]
+    run: SharedRun,
+    fleet: Sequence[FleetMember],
+    busy: Collection[str],
+    load: Mapping[str, int] | None = None,
 ) -> tuple[FleetMachine, ...]:
     """Those of them that have no turn of this run, as many as the run may still use.
 
-    The one that prepared it comes first: it has built what others have yet to build.
+    First the one that prepared it and those that had turns of it, which have built what others have
+    yet to build; then those with the smallest ``load``: turns of any run.
     """
     fit = fit_for(run, fleet)
     at_work = sum(machine.id in busy for machine in fit)
     free = [machine for machine in fit if machine.id not in busy]
-    free.sort(key=lambda machine: machine.id != run.preparing)
+    known, waiting = {run.preparing, *run.took_part}, load or {}
+    free.sort(key=lambda each: (each.id not in known, waiting.get(each.id, 0)))
     return tuple(free[: max(0, run.machines - at_work)])
+
+
+def may_advance(run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]) -> bool:
+    """Whether planning could change a run: a machine is lost, free, or none is at work."""
+    if run.prepared is None:
+        return not run.preparing or bool(lost_to(run, fleet, [run.preparing]))
+    return not busy or bool(lost_to(run, fleet, busy)) or bool(free_for(run, fleet, busy))
 
 
 def lost_to(run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]) -> set[str]:

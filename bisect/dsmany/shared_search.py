@@ -7,9 +7,10 @@ process that dies meanwhile changes nothing, and its lock ends with its connecti
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -31,6 +32,7 @@ from dsharness.model import (
     Prepared,
     RunState,
     SharedRun,
+    Turn,
     TurnState,
     Workload,
 )
@@ -38,11 +40,11 @@ from dsharness.model.campaign import NAMESPACE
 from dslab.campaign_loop import Answers, CampaignKind, turn_of
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
-from dsmany.fleet import FleetMember, fleet_of, free_for, lost_to
+from dsmany.fleet import FleetMember, fleet_of, free_for, lost_to, may_advance
 from dsmany.job_queue import JobQueue
 from dsresults.store import Store
 from dsresults.store.records import put_finding, put_turn
-from dsresults.store.shared_records import find_run, locked_run, write_run
+from dsresults.store.shared_records import find_run, find_runs, locked_run, write_run
 from dssearch.planner import advance, history_of
 from dssearch.question import Answer, History, Measure, Question, Search
 from dssearch.search_record import choice_of, inputs_of, search_of
@@ -98,6 +100,21 @@ def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
     return found
 
 
+def planned_turns(store: Store, runs: Iterable[SharedRun]) -> dict[str, list[Turn]]:
+    """What machines have of these runs, by a run's id; asked for all runs at once."""
+    asked, number, run_of = list(runs), 0, dict[str, str]()
+    while asked:
+        ids = {campaign_id_of(run, number): run for run in asked}
+        there = store.campaigns_there(ids)
+        run_of |= {each: ids[each].id for each in there}
+        asked, number = [ids[each] for each in ids if each in there], number + 1
+    found: dict[str, list[Turn]] = {}
+    for turn in store.planned_turns():
+        if turn.campaign_id in run_of:
+            found.setdefault(run_of[turn.campaign_id], []).append(turn)
+    return found
+
+
 def settle_run(store: Store, run: SharedRun) -> None:
     """End what machines have of a run that has ended: what they still measure does not count."""
     for campaign in campaigns_of(store, run):
@@ -142,6 +159,17 @@ class Coordinator:
     jobs: JobQueue
     study_of: StudyOf
 
+    def due(self) -> list[str]:
+        """The ids of runs that planning could change now."""
+        with self.store.database.reading() as connection:
+            runs = find_runs(connection, RunState.RUNNING)
+        fleet, planned = fleet_of(self.store), planned_turns(self.store, runs)
+        return [
+            run.id
+            for run in runs
+            if may_advance(run, fleet, {turn.machine for turn in planned.get(run.id, ())})
+        ]
+
     def advance(self, run_id: str) -> None:
         """Give free machines turns until none is free, or the run has its answers."""
         with self.store.database.reading() as connection:
@@ -176,7 +204,10 @@ class Coordinator:
         try:
             finding = study.answer(planned, self.store, paired=run.prepared.paired)
         except UnansweredError:
-            return run.model_copy(update={"remaining": planned.remaining})
+            given = dict.fromkeys((*run.took_part, *planned.given))
+            return run.model_copy(
+                update={"remaining": planned.remaining, "took_part": tuple(given)}
+            )
         if finding is not None:
             put_finding(self.store.database, connection, finding)
         return run.model_copy(update={"state": RunState.DONE, "remaining": 0})
@@ -187,11 +218,27 @@ class Coordinator:
         """One machine prepares; another one if it died or was left out."""
         if run.preparing and not lost_to(run, fleet, [run.preparing]):
             return run
-        first = next(iter(free_for(run, fleet, ())), None)
+        first = next(iter(free_for(run, fleet, (), self._load(preparing=True))), None)
         if first is None:
             return run.model_copy(update={"preparing": ""})
         self.jobs.prepare(connection, run.id, first.id)
         return run.model_copy(update={"preparing": first.id})
+
+
+    def _load(self, *, preparing: bool = False) -> Counter[str]:
+        """How many turns each machine has to take; with runs that it is to be the first for."""
+        load = Counter(turn.machine for turn in self.store.planned_turns())
+        if preparing:
+            with self.store.database.reading() as connection:
+                runs = find_runs(connection, RunState.RUNNING)
+            load.update(run.preparing for run in runs if run.prepared is None)
+        return load
+
+    def free(
+        self, run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]
+    ) -> list[str]:
+        """The machines that may have a turn of this run now, the first choice first."""
+        return [machine.id for machine in free_for(run, fleet, busy, self._load())]
 
 
 @dataclass(kw_only=True)
@@ -205,6 +252,7 @@ class _PlannedAnswers:
     fleet: Sequence[FleetMember]
     asked: int = 0
     remaining: int = 0
+    given: list[str] = field(default_factory=list)  # machines that were given a turn
 
     def __call__(
         self, question: Question, workload: Workload, search: Search, kind: CampaignKind
@@ -256,7 +304,7 @@ class _PlannedAnswers:
             store.settle_turns(campaign.id, lost)
             turns = store.turns(campaign.id)
             busy -= lost
-        free = list(free_for(run, self.fleet, busy))
+        free = self.plans.free(run, self.fleet, busy)
         samples = store.samples(campaign_id=campaign.id)
         history = history_of(samples, turns, prepared.unmeasurable, ends_of(campaign, prepared))
         if not search.looks:
@@ -268,12 +316,13 @@ class _PlannedAnswers:
                 return step.boundary
             if not isinstance(step, Measure) or not free:
                 break
-            machine, way = free.pop(0).id, prepared.procedure.way
+            machine, way = free.pop(0), prepared.procedure.way
             turn = turn_of(campaign.id, step, workload=workload, way=way, machine=machine)
             put_turn(store.database, self.connection, turn)
             self.plans.jobs.take(self.connection, run.id, turn)
             turns.append(turn)
             busy.add(machine)
+            self.given.append(machine)
             remaining = step.remaining
         return remaining
 

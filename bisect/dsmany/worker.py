@@ -181,11 +181,9 @@ class FleetWorker:
         self._planned(run_id)
 
     def reap(self) -> None:
-        """A job: plan for all runs, as what was to ask for it may have died."""
-        with self._store.database.reading() as connection:
-            runs = find_runs(connection, RunState.RUNNING)
-        for run in runs:
-            self._planned(run.id)
+        """A job: plan for all runs that wait for it, as what was to ask for it may have died."""
+        for run_id in self._plans.due():
+            self._planned(run_id)
 
     def _planned(self, run_id: str) -> None:
         """Plan; what this machine cannot read, such as a repository, another one may."""

@@ -33,7 +33,7 @@ from dsresults.store import Store
 from dsresults.store.shared_records import CLAIM, find_run, put_machine
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.planner import Rounds
-from dssearch.question import Question
+from dssearch.question import Question, Search
 
 LINE = tuple("abcdefgh")
 STEP = World({name: 1.0 if name < "d" else 1.4 for name in LINE})
@@ -77,12 +77,15 @@ class WorldStudy:
     begins_with: tuple[str, ...] = LINE
     questions: int = 1
     introduced: list[Sequence[str]] = field(default_factory=list)
+    world: World = field(default_factory=lambda: STEP)
+    question: Question = QUESTION
+    search: Search = field(default_factory=Bayes)
 
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
-        found = answers(QUESTION, WORKLOAD, Bayes(), "rows").boundary
+        found = answers(self.question, WORKLOAD, self.search, "rows").boundary
         if self.proved and found is not None and found.after is not None:
             line = (found.before or "", found.after)
-            answers(replace(QUESTION, line=line), WORKLOAD, Rounds.of(2), "measure")
+            answers(replace(self.question, line=line), WORKLOAD, Rounds.of(2), "measure")
         return None
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
@@ -91,14 +94,22 @@ class WorldStudy:
 
     @contextmanager
     def lab(self, engine: Any, store: Store, watcher: Any) -> Iterator[Any]:
-        yield self.labs.setdefault(self.machine, WorldLab(STEP, machine=self.machine))
+        yield self.labs.setdefault(self.machine, WorldLab(self.world, machine=self.machine))
 
 
 class Fleet:
     """Workers of one process that do what the queue has for them, when the test says so."""
 
-    def __init__(self, store: Store, names: Sequence[str], *, proved: bool = False) -> None:
-        self.store, self.proved = store, proved
+    def __init__(
+        self,
+        store: Store,
+        names: Sequence[str],
+        *,
+        proved: bool = False,
+        study: WorldStudy | None = None,
+    ) -> None:
+        self.store = store
+        self._study = study or WorldStudy(proved=proved)
         self.labs: dict[str, WorldLab] = {}
         self.told: list[str] = []
         self._claims: dict[str, Any] = {}
@@ -111,7 +122,7 @@ class Fleet:
         self._claims[name] = claim
         with self.store.database.writing() as connection:
             put_machine(self.store.database, connection, machine)
-        study = WorldStudy(labs=self.labs, machine=name, proved=self.proved)
+        study = replace(self._study, labs=self.labs, machine=name)
         return FleetWorker(
             machine=machine, engine=None, store=self.store, study_of=lambda run: study,  # type: ignore[arg-type]
             watcher=RecordingWatcher(), tell=self.told.append,

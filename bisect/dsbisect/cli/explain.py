@@ -81,7 +81,7 @@ def explain(  # noqa: PLR0913 - each is an option
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = explain_difference(request, engine, opened, watch)
-        profiles = profiles_of(opened.findings(), (each.campaign for each in found.workloads))
+        profiles = profiles_of(opened.findings("profile"), (each.campaign for each in found.workloads))
     page = write_explanation(output or default_folder(f"{fast}-{slow}-explained"), found, profiles)
     text = "\n".join((*told(found), str(page)))
     typer.echo(found.model_dump_json(indent=2) if as_json else text)

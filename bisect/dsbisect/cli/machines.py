@@ -259,7 +259,7 @@ def _tell(
     from dsbisect.shared_rows import SharedRows
     from dsresults.profile_pair import profiles_of
 
-    known = store.findings()
+    known = store.findings("commits", "profile")
     if isinstance(study, SharedRows):
         samples, images = store.measured_in(campaigns)
         profiles = profiles_of(known, (each.id for each in campaigns))
@@ -328,20 +328,20 @@ def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
 
 def _turns_by_machine(store: Store) -> dict[str, str]:
     """What each machine has of the runs that are under way."""
-    from dsharness.model import RunState, TurnState
-    from dsmany.shared_search import campaigns_of
+    from dsharness.model import RunState
+    from dsmany.shared_search import planned_turns
     from dsresults.store.shared_records import find_runs
 
-    doing: dict[str, str] = {}
     with store.database.reading() as connection:
         runs = find_runs(connection, RunState.RUNNING)
-    for run in runs:
-        if run.preparing and run.prepared is None:
-            doing[run.preparing] = f"prepares run {run.id[:8]}"
-        for campaign in campaigns_of(store, run):
-            for turn in store.turns(campaign.id):
-                if turn.state is TurnState.PLANNED:
-                    doing[turn.machine] = (
-                        f"turn {turn.number} of run {run.id[:8]}: {', '.join(turn.candidates)}"
-                    )
+    doing = {
+        run.preparing: f"prepares run {run.id[:8]}"
+        for run in runs
+        if run.preparing and run.prepared is None
+    }
+    for run_id, turns in planned_turns(store, runs).items():
+        for turn in turns:
+            doing[turn.machine] = (
+                f"turn {turn.number} of run {run_id[:8]}: {', '.join(turn.candidates)}"
+            )
     return doing

@@ -120,7 +120,7 @@ def _answered(opened: Store, matrix: Matrix, ids: list[str]) -> Answered:
     from dsresults.profile_pair import profiles_of
     from dsresults.report import render_text, report_data, write_report
 
-    known = opened.findings()
+    known = opened.findings("profile", *AGAIN)
     finding = _finding(opened, known, ids)
     if finding is not None:
         return AGAIN[finding.kind](finding, opened, known, matrix)
@@ -236,7 +236,7 @@ def _explanation(
     )
 
 
-AGAIN = {
+AGAIN: dict[FindingKind, Callable[[Finding, Store, Sequence[Finding], Matrix], Answered]] = {
     "commits": _commits,
     "validation": _validation,
     "claims": _claims,

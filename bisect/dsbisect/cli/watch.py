@@ -108,7 +108,7 @@ def watch_show(
 
     with Store.open(store, create=False) as opened:
         state = _state(opened, name)
-        known = {alarm.id: alarm for alarm in alarms_of(opened.findings())}
+        known = {alarm.id: alarm for alarm in alarms_of(opened.findings("alarm"))}
     if state.series:
         pages = (str(write_watch(output, state)),) if output else ()
         text = "\n".join((*told_watch(state), *pages))
@@ -145,7 +145,7 @@ def watch_set(
             hint=f"one of {', '.join(each.value for each in AlarmState)}",
         )
     with Store.open(store, create=False) as opened:
-        known = _alarm({each.id: each for each in alarms_of(opened.findings())}, alarm)
+        known = _alarm({each.id: each for each in alarms_of(opened.findings("alarm"))}, alarm)
         event = AlarmEvent(alarm=known.id, at=moment(), state=AlarmState(state), note=note)
         opened.add_finding(event.finding)
     told = f"alarm {known.id}: {known.state.value} -> {state}"
@@ -182,7 +182,7 @@ def watch_release(
 
     way = outlet(to)
     with Store.open(store, create=False) as opened:
-        known = _alarm({each.id: each for each in alarms_of(opened.findings())}, alarm)
+        known = _alarm({each.id: each for each in alarms_of(opened.findings("alarm"))}, alarm)
         if not known.text:
             raise UsageError(
                 f"alarm {known.id} has no text to deliver", hint="`dsbisect watch show` says why"
@@ -204,7 +204,7 @@ def _state(store: Store, name: str) -> WatchState:
     from dsresults.report.watch_page import watch_state
     from dsresults.watched_series import alarms_of, tips_of
 
-    known = store.findings()
+    known = store.findings("watched", "alarm")
     return watch_state(name, tips_of(known, name), alarms_of(known))
 
 

@@ -131,7 +131,7 @@ class LabAnswers:
         known = next(reversed(order.answers), None)
         if known is None or known.boundary is None:
             return None
-        told = (each for each in self.store.findings() if each.kind == "commits")
+        told = self.store.findings("commits")
         if any(known.id in finding.campaigns for finding in told):
             return None
         self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))

@@ -53,6 +53,9 @@ class SharedRun(Value):
     class_name: str = Field(default="", description="that was asked for; empty: the largest")
     preparing: str = Field(default="", description="id of the machine that prepares first")
     prepared: Prepared | None = None
+    took_part: tuple[str, ...] = Field(
+        default=(), description="ids of machines that had turns: they have built what others lack"
+    )
     left_out: dict[str, str] = Field(default_factory=dict, description="machine's id -> why")
     remaining: int = Field(default=0, description="samples still expected, for the ETA")
     why: str = Field(default="", description="of a run that failed")

@@ -1,18 +1,20 @@
-"""Every access to the database: a connection for each transaction, closed with it.
+"""Every access to the database: a connection for each transaction.
 
-There is no pool, so no connection gets stale in a long campaign or is shared over a fork. A
-driver's errors become the lab's own.
+SQLite's is closed with it. PostgreSQL's are kept, since a new one costs more than most of what is
+asked; each is tried before it is used, and none is shared over a fork. A driver's errors become the
+lab's own.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, NullPool, Table, create_engine, event, text
+from sqlalchemy import Connection, Engine, NullPool, QueuePool, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
@@ -117,6 +119,12 @@ def _message(error: DBAPIError, location: Location) -> str:
 
 LOCK_WAIT_S = 30.0
 CONNECT_WAIT_S = 10
+KEPT, MOST = 2, 12  # connections of a process: that wait to be used again, and at once
+# So a network that is cut is noticed after half a minute, by whoever waits for an answer.
+CUT_OFF = {
+    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}  # fmt: skip
 
 
 class Database:
@@ -126,6 +134,7 @@ class Database:
         self.location = location
         self.lock_wait_s = lock_wait_s
         self.engine = _engine(location, lock_wait_s)
+        weakref.finalize(self, self.engine.dispose)  # nobody has to close what was only read
 
     @property
     def embedded(self) -> bool:
@@ -163,18 +172,28 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     if location.file is not None:
         # isolation_level None: the driver leaves BEGIN to us, so DDL is transactional too.
         arguments: dict[str, object] = {"timeout": lock_wait_s, "isolation_level": None}
-    else:
-        arguments = {"connect_timeout": CONNECT_WAIT_S}
-    try:
         engine = create_engine(location.url, poolclass=NullPool, connect_args=arguments)
+        event.listen(engine, "begin", _begin)
+        return engine
+    try:
+        engine = create_engine(
+            location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
+            pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_WAIT_S, **CUT_OFF},
+        )  # fmt: skip
     except ImportError:
         raise StoreError(
             f"the results database {location} needs the Python package psycopg",
             hint="pip install 'dsbisect[postgresql]'",
         ) from None
-    if location.file is not None:
-        event.listen(engine, "begin", _begin)
+    kept = weakref.ref(engine)
+    os.register_at_fork(after_in_child=lambda: _forget(kept()))
     return engine
+
+
+def _forget(engine: Engine | None) -> None:
+    """A child opens connections of its own; those of its parent are left open there."""
+    if engine is not None:
+        engine.dispose(close=False)
 
 
 def _begin(connection: Connection) -> None:

@@ -14,7 +14,9 @@ from dsresults.store.database import Database
 from dsresults.store.tables import (
     CAMPAIGNS,
     FINDINGS,
+    GIVEN_UP,
     IMAGES,
+    PLANNED,
     SAMPLES,
     TURNS,
     RowValues,
@@ -54,9 +56,7 @@ def settle_turns(connection: Connection, campaign_id: str, machines: Collection[
 
     Returns how many it ended. A turn that is any machine's is one of theirs.
     """
-    begun = select(TURNS).where(
-        TURNS.c.campaign_id == campaign_id, TURNS.c.state == TurnState.PLANNED.value
-    )
+    begun = select(TURNS).where(TURNS.c.campaign_id == campaign_id, TURNS.c.state == PLANNED)
     ended_turns = 0
     for row in connection.execute(begun).mappings().all():
         turn = decode(Turn, dict(row))
@@ -171,14 +171,21 @@ def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sa
     return _find(database, Sample, SAMPLES, given, ~_given_up(), order="started_us")
 
 
-def find_findings(database: Database, given: Mapping[str, str | None]) -> list[Finding]:
-    return _find(database, Finding, FINDINGS, given, order="found_us")
+def find_findings(
+    database: Database, given: Mapping[str, str | None] | None = None, kinds: Collection[str] = ()
+) -> list[Finding]:
+    of_kind = (FINDINGS.c.kind.in_(kinds),) if kinds else ()
+    return _find(database, Finding, FINDINGS, given or {}, *of_kind, order="found_us")
 
 
 def find_turn_state(database: Database, turn_id: str) -> TurnState | None:
     with database.reading() as connection:
         found = connection.scalar(select(TURNS.c.state).where(TURNS.c.id == turn_id))
     return None if found is None else TurnState(found)
+
+
+def find_planned_turns(database: Database) -> list[Turn]:
+    return _find(database, Turn, TURNS, {}, TURNS.c.state == PLANNED, order="number")
 
 
 def find_turns(database: Database, campaign_id: str) -> list[Turn]:
@@ -199,6 +206,11 @@ def find_campaigns(
 ) -> list[Campaign]:
     state = () if finished is None else (CAMPAIGNS.c.finished_at.is_not(None) == finished,)
     return _find(database, Campaign, CAMPAIGNS, given, *state, order="started_us")
+
+
+def find_campaign_ids(database: Database, ids: Collection[str]) -> set[str]:
+    with database.reading() as connection:
+        return set(connection.scalars(select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.id.in_(ids))))
 
 
 def ids_from(database: Database, start: str) -> list[str]:
@@ -223,7 +235,7 @@ def count_samples(database: Database) -> dict[str, int]:
 
 def _given_up() -> ColumnElement[bool]:
     """Whether a sample is of an attempt that was interrupted."""
-    return exists().where(_of_its_turn(), TURNS.c.state == TurnState.GIVEN_UP.value)
+    return exists().where(_of_its_turn(), TURNS.c.state == GIVEN_UP)
 
 
 def _of_its_turn() -> ColumnElement[bool]:

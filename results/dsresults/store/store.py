@@ -19,6 +19,7 @@ from sqlalchemy.exc import OperationalError
 
 from dsharness.errors import StoreError
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, TurnState
+from dsharness.model.campaign import FindingKind
 from dsharness.process.deadline import Deadline
 from dsresults.store.claims import Holder, beat, release, take
 from dsresults.store.database import ELSEWHERE, LOCK_WAIT_S, Database, translated
@@ -27,9 +28,11 @@ from dsresults.store.location import locate, ready_file
 from dsresults.store.records import (
     answer_campaign,
     count_samples,
+    find_campaign_ids,
     find_campaigns,
     find_findings,
     find_images,
+    find_planned_turns,
     find_samples,
     find_turn_state,
     find_turns,
@@ -270,9 +273,9 @@ class Store:
         with self._database.writing() as connection:
             return put_finding(self._database, connection, finding)
 
-    def findings(self) -> list[Finding]:
-        """All of them, in time order."""
-        return find_findings(self._database, {})
+    def findings(self, *kinds: FindingKind) -> list[Finding]:
+        """Those of these kinds, or all, in time order."""
+        return find_findings(self._database, kinds=kinds)
 
     def finding(self, finding_id: str) -> Finding | None:
         return next(iter(find_findings(self._database, {"id": finding_id})), None)
@@ -326,6 +329,14 @@ class Store:
         """The campaigns that match everything given, in time order."""
         given = {"series_id": series_id, "workload_id": workload_id, "settings_id": settings_id}
         return find_campaigns(self._database, given, finished=finished)
+
+    def campaigns_there(self, ids: Collection[str]) -> set[str]:
+        """Which of these ids are campaigns."""
+        return find_campaign_ids(self._database, ids)
+
+    def planned_turns(self) -> list[Turn]:
+        """Turns of any campaign that somebody is to take, or takes."""
+        return find_planned_turns(self._database)
 
     def campaign(self, campaign_id: str) -> Campaign | None:
         return next(iter(find_campaigns(self._database, {"id": campaign_id})), None)

@@ -16,7 +16,18 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
-from sqlalchemy import JSON, BigInteger, Column, Double, Index, MetaData, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Double,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    literal_column,
+    text,
+)
 
 from dsharness.errors import StoreError
 from dsharness.model import Value
@@ -65,6 +76,18 @@ SAMPLES = Table(
     Index("samples_by_row", "candidate_id", "workload_id", "settings_id"),
 )
 
+# Written into the statement, so that it is seen to be the condition of an index.
+PLANNED, GIVEN_UP = (literal_column(f"'{state}'") for state in ("planned", "given up"))
+
+
+def _of_state(name: str, state: str) -> Index:
+    """An index of the few turns that are in that state."""
+    only = text(f"state = '{state}'")
+    return Index(
+        name, "campaign_id", "number", "attempt", sqlite_where=only, postgresql_where=only
+    )
+
+
 # Samples of a turn that was given up stay, and are not counted.
 TURNS = Table(
     "turns",
@@ -76,6 +99,8 @@ TURNS = Table(
     Column("state", Text, nullable=False),
     Column("rest", JSON, nullable=False),
     Index("turns_by_campaign", "campaign_id", "number", "attempt"),
+    _of_state("turns_planned", "planned"),
+    _of_state("turns_given_up", "given up"),
 )
 
 # What rests on several campaigns; which they are is in ``rest``.
@@ -87,6 +112,7 @@ FINDINGS = Table(
     Column("found_at", Text, nullable=False),
     Column("found_us", BigInteger, nullable=False),
     Column("rest", JSON, nullable=False),
+    Index("findings_by_kind", "kind", "found_us"),
 )
 
 # One image key can have several manifests: an unpinned package moves on between two builds.
@@ -157,8 +183,8 @@ def encode(value: Value, table: Table, **further: str) -> RowValues:
     columns = {name: cell for name, cell in rest.items() if name in table.c} | further
     for name, number in TIMES.items():
         if number in table.c:
-            text = columns[name]
-            columns[number] = None if text is None else microseconds(text, _named(value, name))
+            told = columns[name]
+            columns[number] = None if told is None else microseconds(told, _named(value, name))
     for name, cell in columns.items():
         _check_cell(cell, _named(value, name))
     return {**columns, "rest": {name: rest[name] for name in rest if name not in table.c}}

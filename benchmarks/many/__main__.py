@@ -1,0 +1,57 @@
+"""`make bench-many`: what many machines, runs and samples cost, and what more machines gain.
+
+    make bench-many                                      100,000 and 1,000,000 samples; the curve
+    make bench-many BENCH="--samples 10000000 --no-curve"    20 GB of disk
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
+
+from postgresql_cluster import running_cluster
+
+from benchmarks.many.figure import Figure
+from benchmarks.many.filled_store import fill
+from benchmarks.many.fleet_costs import FleetCosts, long_line
+from benchmarks.many.pages import pages
+from dsresults.store import Store
+
+HEAD = "| what | at most | measured | |\n| --- | --- | --- | --- |"
+
+
+def main() -> int:
+    """Print all tables; 1 where a target was missed."""
+    parser = argparse.ArgumentParser(prog="make bench-many", description=__doc__)
+    parser.add_argument("--samples", default="100000,1000000", help="separated by commas")
+    parser.add_argument("--machines", type=int, default=50)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--no-curve", dest="curve", action="store_false")
+    asked = parser.parse_args()
+    missed = 0
+    for samples in [int(each) for each in asked.samples.split(",") if each]:
+        print(f"\n{samples:,} samples, {asked.machines} machines, {asked.runs} runs\n\n{HEAD}")
+        for figure in _costs(samples, asked.machines, asked.runs):
+            print(figure, flush=True)
+            missed += figure.met is False
+    return 1 if missed else 0
+
+
+def _costs(samples: int, machines: int, runs: int) -> list[Figure]:
+    with running_cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        url = cluster.url(cluster.new_database())
+        with Store.open(url) as store:
+            campaign, took_s = fill(store, samples)
+            print(f"filled in {took_s:.0f} s", file=sys.stderr)
+            found = FleetCosts(store=store, machines=machines, runs=runs).measure()
+            found += pages(url, campaign, Path(folder))
+        with Store.open(cluster.url(cluster.new_database())) as store:
+            return [*found, *long_line(store)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

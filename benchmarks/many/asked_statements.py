@@ -1,0 +1,70 @@
+"""What a piece of work asks of the database: statements, transactions, and tables read whole."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import event, text
+
+from dsresults.store import Store
+
+WHOLE = re.compile(r"Seq Scan on (samples|turns|campaigns|findings|images)\b")
+
+
+@dataclass
+class Asked:
+    """Of one piece of work."""
+
+    seconds: float = 0.0
+    transactions: int = 0
+    statements: list[tuple[str, Any]] = field(default_factory=list)
+
+    def whole_tables(self, store: Store) -> dict[str, str]:
+        """Large tables that a statement can only read from end to end, and that statement.
+
+        A small table is read whole because that is quicker; so the planner is told not to where
+        there is any other way.
+        """
+        found: dict[str, str] = {}
+        for statement, values in dict((each[0], each) for each in self.statements).values():
+            if not statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
+                continue
+            with store.database.reading() as connection:
+                connection.execute(text("SET LOCAL enable_seqscan = off"))
+                plan = connection.exec_driver_sql(f"EXPLAIN {statement}", values).scalars()
+                for table in WHOLE.findall("\n".join(plan)):
+                    found[table] = " ".join(statement.split())
+        return found
+
+    def counted(self) -> str:
+        """Each kind of statement with its number, the most frequent first."""
+        kinds = Counter(" ".join(each.split()[:1]) for each, _ in self.statements)
+        return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+
+@contextmanager
+def asked(store: Store) -> Iterator[Asked]:
+    """Write down what is asked inside the block, by this process."""
+    engine, found = store.database.engine, Asked()
+
+    def statement(_c: Any, _k: Any, asked: str, values: Any, _x: Any, many: bool) -> None:  # noqa: ANN401, FBT001
+        found.statements.append((asked, values[0] if many else values))
+
+    def begun(_: Any) -> None:  # noqa: ANN401
+        found.transactions += 1
+
+    event.listen(engine, "before_cursor_execute", statement)
+    event.listen(engine, "begin", begun)
+    begin = time.perf_counter()
+    try:
+        yield found
+    finally:
+        found.seconds = time.perf_counter() - begin
+        event.remove(engine, "before_cursor_execute", statement)
+        event.remove(engine, "begin", begun)

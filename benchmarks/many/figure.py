@@ -1,0 +1,36 @@
+"""One figure of the benchmark, next to what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """``met`` is None where nothing was asked for."""
+
+    what: str
+    told: str
+    target: str = ""
+    met: bool | None = None
+
+    @classmethod
+    def of_times(cls, what: str, seconds: Sequence[float], limit_s: float | None = None) -> Self:
+        """The median decides: the slowest one had to wait for whatever else the machine did."""
+        middle, slowest = 1000 * median(seconds), 1000 * max(seconds)
+        told = f"{middle:.0f} ms"
+        if len(seconds) > 1:
+            told += f" in the median of {len(seconds)}, {slowest:.0f} ms at most"
+        if limit_s is None:
+            return cls(what=what, told=told)
+        return cls(
+            what=what, told=told, target=f"{1000 * limit_s:.0f} ms", met=middle <= 1000 * limit_s
+        )
+
+    def __str__(self) -> str:
+        """A row of a Markdown table."""
+        met = {True: "met", False: "MISSED", None: ""}[self.met]
+        return f"| {self.what} | {self.target} | {self.told} | {met} |"

@@ -1,0 +1,119 @@
+"""A team's store after years: rows in bulk in the real tables, and runs that are under way."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sqlalchemy import Table, bindparam, insert, literal_column, select, text
+
+from dsharness.model import Finding
+from dsresults.store import Store
+from dsresults.store.records import put_finding
+from dsresults.store.tables import CAMPAIGNS, SAMPLES, TURNS, RowValues, encode
+from dsresults.watched_series import WatchedSeries, WatchedTip
+
+KEPT = Path(__file__).parents[2] / "tests/golden/stores/schema-0005.sql"  # one real search
+OF_CAMPAIGN = 100  # samples of an ended one
+CHUNK = 250_000
+WATCH, SERIES, NIGHTS = "389-ds", 12, 365
+PROFILES, PROFILE_KB = 300, 50
+
+# i counts samples: two of a turn, and fifty turns of a campaign; ids are as random as real ones.
+OWN = {
+    "samples": {
+        "id": "md5('s' || i)::uuid::text",
+        "campaign_id": f"md5('c' || i / {OF_CAMPAIGN})::uuid::text",
+        "candidate_id": "'old-' || i % 128",
+        "turn": f"i % {OF_CAMPAIGN} / 2",
+        "started_us": "started_us + i::bigint * 1000000",
+    },
+    "turns": {
+        "id": "md5('t' || i)::uuid::text",
+        "campaign_id": f"md5('c' || i / {OF_CAMPAIGN})::uuid::text",
+        "number": f"i % {OF_CAMPAIGN} / 2",
+    },
+    "campaigns": {"id": f"md5('c' || i / {OF_CAMPAIGN})::uuid::text"},
+}
+EACH = {"samples": 1, "turns": 2, "campaigns": OF_CAMPAIGN}
+
+
+def fill(store: Store, samples: int) -> tuple[str, float]:
+    """So many samples of ended campaigns, with their turns, campaigns and findings.
+
+    The id of the one real search among them, and the seconds that it took.
+    """
+    begin = time.monotonic()
+    store.import_jsonl(_real_search())
+    (campaign,) = store.campaigns()
+    sample, turn = store.samples()[0], store.turns(campaign.id)[0]
+    for start in range(0, samples, CHUNK):
+        end = min(start + CHUNK, samples) - 1
+        for table, row in (
+            (SAMPLES, encode(sample, SAMPLES)),
+            (TURNS, encode(turn, TURNS, id=turn.id)),
+            (CAMPAIGNS, encode(campaign, CAMPAIGNS)),
+        ):
+            _multiply(store, table, row, start, end)
+    with store.database.writing() as connection:
+        for finding in _findings():
+            put_finding(store.database, connection, finding)
+        connection.execute(text("ANALYZE"))
+    return campaign.id, time.monotonic() - begin
+
+
+def _real_search() -> list[str]:
+    """Of the tests: what a search over Debian's rows left, as an export."""
+    stream = StringIO()
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "kept.db"
+        with closing(sqlite3.connect(place)) as connection:
+            connection.executescript(KEPT.read_text("utf-8"))
+        with Store.open(place) as kept:
+            kept.export_jsonl(stream)
+    return stream.getvalue().splitlines(keepends=True)
+
+
+def _multiply(store: Store, table: Table, row: RowValues, start: int, end: int) -> None:
+    """A row again and again, with what is each one's own counted by the database."""
+    counted = OWN[table.name]
+    columns = [
+        literal_column(counted[name].replace("started_us", str(row.get("started_us", 0))))
+        if name in counted
+        else bindparam(None, value, table.c[name].type)
+        for name, value in row.items()
+    ]
+    series = text(f"generate_series({start}, {end}, {EACH[table.name]}) AS i")
+    with store.database.writing() as connection:
+        connection.execute(
+            insert(table).from_select(list(row), select(*columns).select_from(series))
+        )
+
+
+def _findings() -> Iterator[Finding]:
+    """A year of nights of twelve series, and what profiles leave."""
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    for night in range(NIGHTS):
+        for number in range(SERIES):
+            at = (begin + timedelta(days=night, seconds=number)).isoformat()
+            series = WatchedSeries(
+                watch=WATCH, branch=f"b{number % 4}", workload=f"w{number // 4}", metric="cost"
+            )
+            tip = WatchedTip(
+                series=series, at=at, reference="f" * 40, tip=f"{night:040x}", direction="none",
+                interval=(0.99, 1.01), smallest_pct=3.0, summary="no difference found",
+            )  # fmt: skip
+            yield tip.finding.model_copy(update={"found_at": at})
+    for number in range(PROFILES):
+        yield Finding(
+            kind="profile",
+            found_at=begin.isoformat(),
+            campaigns=(f"profiled-{number}",),
+            value={"functions": "x" * PROFILE_KB * 1024},
+        )
