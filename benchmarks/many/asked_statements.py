@@ -32,7 +32,7 @@ class Asked:
         there is any other way.
         """
         found: dict[str, str] = {}
-        for statement, values in dict((each[0], each) for each in self.statements).values():
+        for statement, values in {each[0]: each for each in self.statements}.values():
             if not statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
                 continue
             with store.database.reading() as connection:

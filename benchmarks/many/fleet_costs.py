@@ -62,7 +62,7 @@ class FleetCosts:
         most, least = max(load.values()), min(load[name] for name in fleet.workers)
         self.figures.append(
             Figure(
-                what=f"turns that wait for a machine, of {self.runs} runs on 2 of {self.machines} each",
+                what=f"turns that wait for a machine; {self.runs} runs on 2 each",
                 told=f"{least} to {most}",
                 met=most <= 4 * self.runs // self.machines and least > 0,
                 target=f"about {2 * self.runs // self.machines}",
@@ -116,7 +116,7 @@ class FleetCosts:
         worker.reap()
         for what, limit in (("nothing is left to be done", 1.0), ("a machine of 50 died", 15.0)):
             if "died" in what:
-                fleet.dies(sorted(fleet.workers)[-1])
+                fleet.dies(max(fleet.workers))
             with asked(self.store) as work:
                 worker.reap()
             self.figures.append(

@@ -37,7 +37,7 @@ from dsresults.compare.difference_shares import (
 )
 from dsresults.compare.factor_shares import State, factor_shares
 from dsresults.explainers import explainers_of
-from dsresults.profile_pair import ProfilePair, count_changes, function_changes, profiles_of
+from dsresults.profile_pair import ProfilePair, count_changes, function_changes, stored_profiles
 from dsresults.reasons.explanation import library_changes
 from dsresults.reasons.reason import CostChange, StepPlace
 from dsresults.report import report_data
@@ -134,7 +134,7 @@ def _profiled(
 ) -> tuple[ProfilePair, ...]:
     """Both rows under each workload: what is known, else what this lab can tell."""
     if not request.profile:
-        return profiles_of(store.findings("profile"), (each.campaign.id for each in measured))
+        return stored_profiles(store, (each.campaign.id for each in measured))
     rows = (request.fast, request.slow)
     return tuple(
         stored_pair(each.campaign.id, rows, each.workload, witnesses, store, watcher, counts=True)

@@ -23,7 +23,7 @@ from dslab.laboratory import Laboratory, open_lab
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
 from dslab.witnesses import LabWitnesses
-from dsresults.profile_pair import ProfilePair, profiles_of
+from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief
 from dssearch.planner import Rounds
@@ -157,7 +157,7 @@ def run_study(
                 campaigns, request.workloads, LabWitnesses(lab=laboratory), store, watcher
             )
             if request.profile
-            else profiles_of(store.findings("profile"), (campaign.id for campaign in campaigns))
+            else stored_profiles(store, (campaign.id for campaign in campaigns))
         )
         images = laboratory.images
     samples = [

@@ -17,7 +17,7 @@ from dsharness.model import (
     Workload,
 )
 from dslab.watcher import Watcher
-from dsresults.profile_pair import ProfilePair, profiles_of
+from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 
 
@@ -64,7 +64,7 @@ def stored_pair(
     heap: bool = False,
 ) -> ProfilePair:
     """The pair that is known of a campaign, otherwise all that this lab can tell."""
-    for known in profiles_of(store.findings("profile"), [campaign_id]):
+    for known in stored_profiles(store, [campaign_id]):
         return known
     pair = profile_pair(campaign_id, names, workload, lab, watcher, counts=counts, heap=heap)
     if pair.whole:  # the next run tries again what could not be had

@@ -1,13 +1,18 @@
-"""Machines of a fleet: which may take a turn, and which are dead. Pure rules, and one reading."""
+"""Machines of a fleet: which may take a turn, which are dead, and what each has to do.
+
+Rules are pure. Neither searches nor labs are loaded here, since people wait for what is shown.
+"""
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsharness.machine.host import place_id
-from dsharness.model import FleetMachine, Machine, SharedRun
+from dsharness.model import FleetMachine, Machine, SharedRun, Turn
+from dsharness.model.campaign import NAMESPACE
 from dsresults.store import Store
 from dsresults.store.shared_records import find_machines, machine_holders
 
@@ -98,3 +103,23 @@ def lost_to(run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str])
     """Of machines with a turn those that will not end it: dead, forgotten or left out."""
     living = {member.machine.id for member in fleet if member.alive}
     return {machine for machine in busy if machine not in living or machine in run.left_out}
+
+
+def campaign_id_of(run: SharedRun, number: int) -> str:
+    """Of its question of that number; whoever asks first stores the campaign."""
+    return str(uuid.uuid5(NAMESPACE, f"{run.id}/question/{number}"))
+
+
+def planned_turns(store: Store, runs: Iterable[SharedRun]) -> dict[str, list[Turn]]:
+    """What machines have of these runs, by a run's id; asked for all runs at once."""
+    asked, number, run_of = list(runs), 0, dict[str, str]()
+    while asked:
+        ids = {campaign_id_of(run, number): run for run in asked}
+        there = store.campaigns_there(ids)
+        run_of |= {each: ids[each].id for each in there}
+        asked, number = [ids[each] for each in ids if each in there], number + 1
+    found: dict[str, list[Turn]] = {}
+    for turn in store.planned_turns():
+        if turn.campaign_id in run_of:
+            found.setdefault(run_of[turn.campaign_id], []).append(turn)
+    return found

@@ -6,9 +6,8 @@ process that dies meanwhile changes nothing, and its lock ends with its connecti
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,15 +31,21 @@ from dsharness.model import (
     Prepared,
     RunState,
     SharedRun,
-    Turn,
     TurnState,
     Workload,
 )
-from dsharness.model.campaign import NAMESPACE
 from dslab.campaign_loop import Answers, CampaignKind, turn_of
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
-from dsmany.fleet import FleetMember, fleet_of, free_for, lost_to, may_advance
+from dsmany.fleet import (
+    FleetMember,
+    campaign_id_of,
+    fleet_of,
+    free_for,
+    lost_to,
+    may_advance,
+    planned_turns,
+)
 from dsmany.job_queue import JobQueue
 from dsresults.store import Store
 from dsresults.store.records import put_finding, put_turn
@@ -87,31 +92,11 @@ StudyOf = Callable[[SharedRun], SharedStudy]
 FAULTS_OF_RUN = (CandidateError, InconclusiveError, MatrixError, SystematicError, UsageError)
 
 
-def campaign_id_of(run: SharedRun, number: int) -> str:
-    """Of its question of that number; whoever asks first stores the campaign."""
-    return str(uuid.uuid5(NAMESPACE, f"{run.id}/question/{number}"))
-
-
 def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
     """Those that a run has asked so far, in order."""
     found: list[Campaign] = []
     while campaign := store.campaign(campaign_id_of(run, len(found))):
         found.append(campaign)
-    return found
-
-
-def planned_turns(store: Store, runs: Iterable[SharedRun]) -> dict[str, list[Turn]]:
-    """What machines have of these runs, by a run's id; asked for all runs at once."""
-    asked, number, run_of = list(runs), 0, dict[str, str]()
-    while asked:
-        ids = {campaign_id_of(run, number): run for run in asked}
-        there = store.campaigns_there(ids)
-        run_of |= {each: ids[each].id for each in there}
-        asked, number = [ids[each] for each in ids if each in there], number + 1
-    found: dict[str, list[Turn]] = {}
-    for turn in store.planned_turns():
-        if turn.campaign_id in run_of:
-            found.setdefault(run_of[turn.campaign_id], []).append(turn)
     return found
 
 
@@ -223,7 +208,6 @@ class Coordinator:
             return run.model_copy(update={"preparing": ""})
         self.jobs.prepare(connection, run.id, first.id)
         return run.model_copy(update={"preparing": first.id})
-
 
     def _load(self, *, preparing: bool = False) -> Counter[str]:
         """How many turns each machine has to take; with runs that it is to be the first for."""

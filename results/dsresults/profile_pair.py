@@ -10,6 +10,7 @@ from pydantic import Field, computed_field
 from dsharness.model import CpuProfile, Finding, FunctionCounts, HeapGrowth, ServerTimes, Value
 from dsharness.model.measured import Frames, path_totals
 from dsresults.number_text import significant
+from dsresults.store import Store
 from dsresults.times_table import NotesRow, TimesRow, notes_rows, times_rows
 
 MOST_CHANGES = 10
@@ -169,6 +170,12 @@ def profiles_of(findings: Iterable[Finding], campaigns: Iterable[str]) -> tuple[
         for each in findings
         if each.kind == "profile" and wanted.issuperset(each.campaigns)
     )
+
+
+def stored_profiles(store: Store, campaigns: Iterable[str]) -> tuple[ProfilePair, ...]:
+    """Those of these campaigns, without reading what else is stored of profiles."""
+    names = tuple(campaigns)
+    return profiles_of(store.findings_on("profile", names), names)
 
 
 FLAME_WIDTH, LEVEL = 1000.0, 18.0

@@ -27,7 +27,8 @@ from dsharness.model import (
 )
 from dslab.campaign_loop import Answers, claimed
 from dsmany.attached import begin_run
-from dsmany.shared_search import campaign_id_of, campaigns_of
+from dsmany.fleet import campaign_id_of
+from dsmany.shared_search import campaigns_of
 from dsmany.worker import FleetWorker
 from dsresults.store import Store
 from dsresults.store.shared_records import CLAIM, find_run, put_machine

@@ -56,7 +56,7 @@ def explain(  # noqa: PLR0913 - each is an option
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dslab.lab_conditions import default_workloads
     from dsresults.compare.difference_shares import told
-    from dsresults.profile_pair import profiles_of
+    from dsresults.profile_pair import stored_profiles
     from dsresults.report import default_folder
     from dsresults.report.explanation_page import write_explanation
     from dsresults.store import Store
@@ -81,7 +81,7 @@ def explain(  # noqa: PLR0913 - each is an option
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = explain_difference(request, engine, opened, watch)
-        profiles = profiles_of(opened.findings("profile"), (each.campaign for each in found.workloads))
+        profiles = stored_profiles(opened, (each.campaign for each in found.workloads))
     page = write_explanation(output or default_folder(f"{fast}-{slow}-explained"), found, profiles)
     text = "\n".join((*told(found), str(page)))
     typer.echo(found.model_dump_json(indent=2) if as_json else text)

@@ -257,21 +257,18 @@ def _tell(
     from dsbisect.commits.commits_study import CommitsResult
     from dsbisect.rows_study import Findings
     from dsbisect.shared_rows import SharedRows
-    from dsresults.profile_pair import profiles_of
+    from dsresults.profile_pair import stored_profiles
 
-    known = store.findings("commits", "profile")
     if isinstance(study, SharedRows):
         samples, images = store.measured_in(campaigns)
-        profiles = profiles_of(known, (each.id for each in campaigns))
+        profiles = stored_profiles(store, (each.id for each in campaigns))
         findings = Findings(
             campaigns=campaigns, samples=tuple(samples), images=images, profiles=profiles
         )
         tell_findings(study.request, findings, output, as_json=as_json)
         return
-    finding = next(
-        each for each in known if each.kind == "commits" and campaigns[0].id in each.campaigns
-    )
-    outcome = CommitsResult.kept(finding, store, known)
+    finding = next(each for each in store.findings("commits") if campaigns[0].id in each.campaigns)
+    outcome = CommitsResult.kept(finding, store)
     tell_commits(study.ask.matrix, outcome, output, as_json=as_json)
 
 
@@ -329,7 +326,7 @@ def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
 def _turns_by_machine(store: Store) -> dict[str, str]:
     """What each machine has of the runs that are under way."""
     from dsharness.model import RunState
-    from dsmany.shared_search import planned_turns
+    from dsmany.fleet import planned_turns
     from dsresults.store.shared_records import find_runs
 
     with store.database.reading() as connection:

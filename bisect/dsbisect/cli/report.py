@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dsharness.model import Campaign, Finding, Matrix, Value
+    from dsharness.model.campaign import FindingKind
     from dsresults.report import ReportData
     from dsresults.store import Store
 
@@ -117,16 +118,16 @@ def report(  # noqa: PLR0913 - each is an option
 
 
 def _answered(opened: Store, matrix: Matrix, ids: list[str]) -> Answered:
-    from dsresults.profile_pair import profiles_of
+    from dsresults.profile_pair import stored_profiles
     from dsresults.report import render_text, report_data, write_report
 
-    known = opened.findings("profile", *AGAIN)
+    known = opened.findings(*AGAIN)
     finding = _finding(opened, known, ids)
     if finding is not None:
-        return AGAIN[finding.kind](finding, opened, known, matrix)
+        return AGAIN[finding.kind](finding, opened, matrix)
     chosen = _chosen(opened, ids)
     samples, images = opened.measured_in(chosen)
-    profiles = profiles_of(known, (campaign.id for campaign in chosen))
+    profiles = stored_profiles(opened, (campaign.id for campaign in chosen))
     data = report_data(matrix, chosen, samples, images, profiles)
     return Answered(
         value=data,
@@ -173,12 +174,12 @@ def _form(found: Answered, *, issue: bool, as_json: bool) -> str:
     return issue_text.model_dump_json(indent=2) + "\n" if as_json else issue_text.text
 
 
-def _commits(finding: Finding, store: Store, known: Sequence[Finding], matrix: Matrix) -> Answered:
+def _commits(finding: Finding, store: Store, matrix: Matrix) -> Answered:
     from dsbisect.commits.commits_study import CommitsResult
     from dsbisect.commits.commits_text import answer_text, findings_data, report_name
     from dsresults.report import write_report
 
-    outcome = CommitsResult.kept(finding, store, known)
+    outcome = CommitsResult.kept(finding, store)
     data = findings_data(matrix, outcome)
     return Answered(
         value=outcome.findings,
@@ -189,9 +190,7 @@ def _commits(finding: Finding, store: Store, known: Sequence[Finding], matrix: M
     )
 
 
-def _validation(
-    finding: Finding, _store: Store, _known: Sequence[Finding], _matrix: Matrix
-) -> Answered:
+def _validation(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsvalidate.answer_files import answer_text, write_texts
     from dsvalidate.check import Validation
 
@@ -204,9 +203,7 @@ def _validation(
     )
 
 
-def _claims(
-    finding: Finding, _store: Store, _known: Sequence[Finding], _matrix: Matrix
-) -> Answered:
+def _claims(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsresults.compare.claim_outcomes import ClaimsAnswer
     from dsresults.report.claims_page import told, write_claims
 
@@ -219,15 +216,13 @@ def _claims(
     )
 
 
-def _explanation(
-    finding: Finding, _store: Store, known: Sequence[Finding], _matrix: Matrix
-) -> Answered:
+def _explanation(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
     from dsresults.compare.difference_shares import DifferenceShares, told
-    from dsresults.profile_pair import profiles_of
+    from dsresults.profile_pair import stored_profiles
     from dsresults.report.explanation_page import write_explanation
 
     found = DifferenceShares.model_validate(finding.value)
-    profiles = profiles_of(known, (each.campaign for each in found.workloads))
+    profiles = stored_profiles(store, (each.campaign for each in found.workloads))
     return Answered(
         value=found,
         text="\n".join(told(found)),
@@ -236,7 +231,7 @@ def _explanation(
     )
 
 
-AGAIN: dict[FindingKind, Callable[[Finding, Store, Sequence[Finding], Matrix], Answered]] = {
+AGAIN: dict[FindingKind, Callable[[Finding, Store, Matrix], Answered]] = {
     "commits": _commits,
     "validation": _validation,
     "claims": _claims,
@@ -252,14 +247,13 @@ def _asked(store: Store, name: str) -> tuple[str, ...]:
 
 def _finding(store: Store, known: Sequence[Finding], ids: list[str]) -> Finding | None:
     """What the ids belong to; without any, the newest one if no search of rows ended later."""
-    found = [each for each in known if each.kind in AGAIN]
     if ids:
         wanted = set(ids)
         return next(
-            (each for each in reversed(found) if wanted <= {each.id, *each.campaigns}), None
+            (each for each in reversed(known) if wanted <= {each.id, *each.campaigns}), None
         )
     rows = [c.finished_at or "" for c in store.campaigns(finished=True) if c.kind == "rows"]
-    newest = found[-1] if found else None
+    newest = known[-1] if known else None
     return newest if newest is not None and newest.found_at > max(rows, default="") else None
 
 

@@ -44,7 +44,7 @@ from dsresults.commits_result import (
     Culprit,
     TimeSpent,
 )
-from dsresults.profile_pair import ProfilePair, profiles_of
+from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dssearch.question import Search
@@ -64,8 +64,8 @@ class CommitsResult:
     profiles: tuple[ProfilePair, ...] = ()
 
     @classmethod
-    def kept(cls, finding: Finding, store: Store, known: Sequence[Finding]) -> CommitsResult:
-        """The answer as it was found, from the store; its profiles are among the ``known``."""
+    def kept(cls, finding: Finding, store: Store) -> CommitsResult:
+        """The answer as it was found, from the store."""
         asked = (store.campaign(each) for each in finding.campaigns)
         campaigns = tuple(each for each in asked if each is not None)
         samples, images = store.measured_in(campaigns)
@@ -74,7 +74,7 @@ class CommitsResult:
             campaigns=campaigns,
             samples=tuple(samples),
             images=images,
-            profiles=profiles_of(known, finding.campaigns),
+            profiles=stored_profiles(store, finding.campaigns),
         )
 
 

@@ -202,5 +202,9 @@ class Finding(Value):
 
     @property
     def id(self) -> str:
-        rests_on = self.campaigns or (self.found_at,)
-        return str(uuid.uuid5(NAMESPACE, "/".join((self.kind, *rests_on))))
+        return finding_id(self.kind, *(self.campaigns or (self.found_at,)))
+
+
+def finding_id(kind: FindingKind, *rests_on: str) -> str:
+    """It follows from the campaigns that a finding rests on, or from when it was found."""
+    return str(uuid.uuid5(NAMESPACE, "/".join((kind, *rests_on))))

@@ -10,7 +10,6 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import Field
-from scipy.special import stdtrit
 
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import CLIENT_CPU, COST, CPU, RATE, find_metric
@@ -243,6 +242,8 @@ def ratios(
     The geometric mean of its pairs with a Student interval. A search takes few pairs of each
     candidate, so how far a pair strays is estimated from all of them together.
     """
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow, and most pages do without
+
     logs = {name: _logs(metric, samples, references) for name, samples in groups.items()}
     logs = {name: each for name, each in logs.items() if each}
     means = {name: statistics.fmean(each) for name, each in logs.items()}

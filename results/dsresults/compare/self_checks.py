@@ -10,8 +10,6 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from scipy.special import stdtr
-
 from dsharness.measure.metric import Metric
 from dsharness.model import Sample, Value
 
@@ -56,6 +54,8 @@ def _checked(candidate: str, logs: Sequence[float]) -> SelfCheck | None:
     """A paired Student test; None where there are too few pairs."""
     if len(logs) < FEWEST_PAIRS:
         return None
+    from scipy.special import stdtr  # noqa: PLC0415 - slow, and most pages do without
+
     mean, stray = statistics.fmean(logs), statistics.stdev(logs)
     student = abs(mean) / (stray / math.sqrt(len(logs))) if stray else math.inf if mean else 0.0
     chance = 2 * float(stdtr(len(logs) - 1, -student))

@@ -172,10 +172,12 @@ def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sa
 
 
 def find_findings(
-    database: Database, given: Mapping[str, str | None] | None = None, kinds: Collection[str] = ()
+    database: Database, *, kinds: Collection[str] = (), ids: Collection[str] = ()
 ) -> list[Finding]:
-    of_kind = (FINDINGS.c.kind.in_(kinds),) if kinds else ()
-    return _find(database, Finding, FINDINGS, given or {}, *of_kind, order="found_us")
+    """Those of these kinds, or with these ids; all where neither is given."""
+    asked = ((FINDINGS.c.kind, kinds), (FINDINGS.c.id, ids))
+    wanted = [column.in_(values) for column, values in asked if values]
+    return _find(database, Finding, FINDINGS, {}, *wanted, order="found_us")
 
 
 def find_turn_state(database: Database, turn_id: str) -> TurnState | None:

@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 
 from dsharness.errors import StoreError
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, TurnState
-from dsharness.model.campaign import FindingKind
+from dsharness.model.campaign import FindingKind, finding_id
 from dsharness.process.deadline import Deadline
 from dsresults.store.claims import Holder, beat, release, take
 from dsresults.store.database import ELSEWHERE, LOCK_WAIT_S, Database, translated
@@ -277,8 +277,13 @@ class Store:
         """Those of these kinds, or all, in time order."""
         return find_findings(self._database, kinds=kinds)
 
-    def finding(self, finding_id: str) -> Finding | None:
-        return next(iter(find_findings(self._database, {"id": finding_id})), None)
+    def findings_on(self, kind: FindingKind, campaigns: Iterable[str]) -> list[Finding]:
+        """Those of a kind that rest on one of these campaigns alone."""
+        ids = [finding_id(kind, campaign) for campaign in campaigns]
+        return find_findings(self._database, ids=ids) if ids else []
+
+    def finding(self, identity: str) -> Finding | None:
+        return next(iter(find_findings(self._database, ids=[identity])), None)
 
     def add_image(self, image: Image) -> bool:
         """Keep an image's manifest; an earlier one of the same key is kept too."""

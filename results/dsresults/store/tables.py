@@ -83,9 +83,7 @@ PLANNED, GIVEN_UP = (literal_column(f"'{state}'") for state in ("planned", "give
 def _of_state(name: str, state: str) -> Index:
     """An index of the few turns that are in that state."""
     only = text(f"state = '{state}'")
-    return Index(
-        name, "campaign_id", "number", "attempt", sqlite_where=only, postgresql_where=only
-    )
+    return Index(name, "campaign_id", "number", "attempt", sqlite_where=only, postgresql_where=only)
 
 
 # Samples of a turn that was given up stay, and are not counted.
