@@ -14,8 +14,6 @@ from dsbisect.cli.common_options import AsJson, MatrixFile, ReportFolder, StoreP
 from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dsharness.model import Campaign, Finding, Matrix, Value
     from dsharness.model.campaign import FindingKind
     from dsresults.report import ReportData
@@ -121,8 +119,7 @@ def _answered(opened: Store, matrix: Matrix, ids: list[str]) -> Answered:
     from dsresults.profile_pair import stored_profiles
     from dsresults.report import render_text, report_data, write_report
 
-    known = opened.findings(*AGAIN)
-    finding = _finding(opened, known, ids)
+    finding = _finding(opened, ids)
     if finding is not None:
         return AGAIN[finding.kind](finding, opened, matrix)
     chosen = _chosen(opened, ids)
@@ -245,8 +242,9 @@ def _asked(store: Store, name: str) -> tuple[str, ...]:
     return finding.campaigns if finding and finding.kind == "profile" else (name,)
 
 
-def _finding(store: Store, known: Sequence[Finding], ids: list[str]) -> Finding | None:
+def _finding(store: Store, ids: list[str]) -> Finding | None:
     """What the ids belong to; without any, the newest one if no search of rows ended later."""
+    known = store.findings(*AGAIN)
     if ids:
         wanted = set(ids)
         return next(

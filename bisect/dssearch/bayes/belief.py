@@ -12,7 +12,7 @@ from dsharness.measure.metric import Metric
 from dsharness.model import Boundary
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.evidence import Evidence, evidence, witness
-from dssearch.bayes.line_places import Split, ends, split
+from dssearch.bayes.line_places import Split, ends, split_between
 from dssearch.bayes.posterior import Posterior, weigh
 from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import TINY, Floats, Track, track
@@ -92,8 +92,9 @@ class Beliefs:
         places = (self.line.index[name] for name in self.failed)
         return sorted(at for at in places if low < at < high)
 
-    def split(self, gap: int) -> Split | None:
-        return split(self.line, gap, self.posterior.ends(gap), self.failures(gap))
+    def split(self, gap: int, under_way: Sequence[int] = ()) -> Split | None:
+        ends = self.posterior.ends(gap)
+        return split_between(self.line, gap, ends, self.failures(gap), under_way)
 
     def names(self, gap: int) -> tuple[str, ...]:
         """The candidates of which one is the step when it is in this gap."""

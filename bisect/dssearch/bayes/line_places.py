@@ -9,7 +9,8 @@ Then the places within a gap. What cannot be measured comes in stretches there, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,6 +90,30 @@ class Split:
     position: int
     share: float
     buildable: float  # the chance that it can be measured at all
+    news: float = 1.0  # the part of what it tells that is not told by what is under way
+
+
+def split_between(
+    line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int], under_way: Sequence[int]
+) -> Split | None:
+    """The same where some places in the gap are under way: one between them that adds most.
+
+    low ---- a ---- high: a is under way, so the next one halves either side of it.
+    """
+    inside = sorted({at for at in under_way if ends[0] < at < ends[1]})
+    if not inside:
+        return split(line, gap, ends, failed)
+    total, best, most = line.mass(*ends), None, 0.0
+    for low, high in pairwise((ends[0], *inside, ends[1])):
+        part = split(line, gap, (low, high), [at for at in failed if low < at < high])
+        share = line.mass(ends[0], part.position) / total if part else 0.0
+        if part is None or not 0 < share < 1:
+            continue
+        adds = line.mass(low, high) / total * float(_bits(np.array(part.share)))
+        if adds * part.buildable > most:
+            most = adds * part.buildable
+            best = replace(part, share=share, news=adds / float(_bits(np.array(share))))
+    return best
 
 
 def split(line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int]) -> Split | None:

@@ -8,7 +8,7 @@ candidate in question) and the noise of that many runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,7 +83,7 @@ def bits(found: Posterior, options: Sequence[int | Split], *, every: bool = Fals
         known = _entropy(each / np.maximum(TINY, chance)[:, :, None])
         result[:, at] = _entropy(each.sum(1)) - (chance * known).sum(1)
     buildable = np.array(
-        [option.buildable if isinstance(option, Split) else 1.0 for option in options]
+        [option.buildable * option.news if isinstance(option, Split) else 1.0 for option in options]
     )
     useful: Floats = _repeated(found, options, np.maximum(0.0, result)) * buildable[:, None]
     return useful
@@ -251,7 +251,7 @@ def choose(
     under_way: frozenset[str] = frozenset(),
 ) -> NextRun | None:
     """None if no run would tell more than what is under way."""
-    options = list(_options(beliefs, budget))
+    options = list(_options(beliefs, budget, under_way))
     gains = bits(beliefs.posterior, options, every=every)
     gains[[_name(beliefs, option) in under_way for option in options]] = 0.0
     first = np.array([_first_s(beliefs, costs, option) for option in options])
@@ -313,11 +313,12 @@ def session_unknown(beliefs: Beliefs) -> bool:
     return bool(seen.sessions[-1] > 0 and not np.isin([0, len(seen.positions) - 1], here).all())
 
 
-def _options(beliefs: Beliefs, budget: Budget) -> Iterator[int | Split]:
+def _options(beliefs: Beliefs, budget: Budget, under_way: Collection[str]) -> Iterator[int | Split]:
     yield from range(len(beliefs.posterior.seen.positions))
+    places = [beliefs.line.index[name] for name in under_way]
     if budget.may_build(beliefs.history):
         for gap in range(beliefs.posterior.gaps):
-            found = beliefs.split(gap)
+            found = beliefs.split(gap, places)
             if found is not None:
                 yield found
 

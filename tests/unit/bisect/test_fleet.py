@@ -7,7 +7,7 @@ from worlds import sample_of
 
 from dsharness.errors import UsageError
 from dsharness.model import FleetMachine, Machine, Prepared, Procedure, SharedRun
-from dsmany.fleet import FleetMember, class_of, fit_for, free_for, lost_to
+from dsmany.fleet import FleetMember, class_of, fit_for, free_for, lost_to, may_advance
 from dsmany.job_queue import shared_place
 from dssearch.question import History
 
@@ -77,6 +77,26 @@ def test_a_run_has_no_more_machines_than_it_asked_for() -> None:
     assert names(free_for(run(), fleet, {"b"})) == ["a"]
     assert not free_for(run(), fleet, {"a", "b"})
     assert names(free_for(run(preparing="c"), fleet, ())) == ["c", "a"]  # it is ready
+
+
+def test_a_run_goes_to_those_who_know_it_then_to_those_with_the_least_to_do() -> None:
+    fleet = [member(name) for name in "abcd"]
+    load = {"a": 3, "b": 1, "d": 2}
+    assert names(free_for(run(machines=4), fleet, (), load)) == ["c", "b", "d", "a"]
+    assert names(free_for(run(took_part=("d",)), fleet, (), load)) == ["d", "c"]
+    assert names(free_for(run(took_part=("d",), preparing="a"), fleet, (), load)) == ["d", "a"]
+
+
+def test_a_run_is_planned_only_where_that_could_change_something() -> None:
+    fleet = [member("a"), member("b"), member("c", alive=False)]
+    ready = run(prepared=prepared("big"))
+    assert not may_advance(ready, fleet, {"a", "b"})
+    assert may_advance(ready, fleet, {"a"})  # b is free
+    assert may_advance(ready, fleet, {"a", "c"})  # c is dead
+    assert may_advance(ready, [], ())  # its answer may follow from what is stored
+    assert may_advance(run(), fleet, ())
+    assert not may_advance(run(preparing="a"), fleet, ())
+    assert may_advance(run(preparing="c"), fleet, ())
 
 
 def test_turns_of_the_dead_the_forgotten_and_the_left_out_are_lost() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssearch.bayes.line_places import ends, moved
+from dssearch.bayes.line_places import ends, moved, split, split_between
+from dssearch.bayes.track import track
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,36 @@ def test_what_is_told() -> None:
     assert moved("abcdef", (0, 3)) == (
         "the end f cannot be measured: trying d, 2 candidates further in"
     )
+
+
+def entropy(*chances: float) -> float:
+    return -sum(each * math.log2(each) for each in chances if each > 0)
+
+
+@given(st.data())
+def test_between_what_is_under_way_is_measured_what_adds_most(data: st.DataObject) -> None:
+    length = data.draw(st.integers(3, 60))
+    line = track(tuple(f"c{number}" for number in range(length)), {})
+    places = data.draw(st.sets(st.integers(0, length - 1), max_size=4))
+    found = split_between(line, 0, (0, length - 1), [], sorted(places))
+    inside = sorted(at for at in places if 0 < at < length - 1)
+    if not inside:
+        assert found == split(line, 0, (0, length - 1), [])
+        return
+    borders = [0, *inside, length - 1]
+
+    def told(*at: int) -> float:
+        """Bits about where the step is, once these places are measured."""
+        edges = sorted({0, length - 1, *at})
+        return entropy(*((high - low) / (length - 1) for low, high in itertools.pairwise(edges)))
+
+    free = [at for at in range(1, length - 1) if at not in inside]
+    if found is None:
+        assert not free
+        return
+    assert found.position in free
+    added = told(*inside, found.position) - told(*inside)
+    assert added == pytest.approx(max(told(*inside, at) - told(*inside) for at in free))
+    assert found.news * told(found.position) == pytest.approx(added)
+    assert found.share == pytest.approx(found.position / (length - 1))
+    assert borders[0] < found.position < borders[-1]

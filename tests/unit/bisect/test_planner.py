@@ -22,7 +22,7 @@ from dsharness.model import LdcltWorkload, Machine, Turn, TurnState
 from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, claimed
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
-from dssearch.bayes.prior import Budget
+from dssearch.bayes.prior import Budget, Costs
 from dssearch.planner import Rounds, advance, history_of, refuse_endless_disturbance
 from dssearch.question import Enough, History, Measure, Question, Search
 
@@ -103,6 +103,24 @@ def test_what_is_under_way_is_not_asked_for_again(turns: int) -> None:
         pending = [set(each.candidates) for each in taken if each.state is TurnState.PLANNED]
         assert set(step.candidates) not in pending
         taken.append(turn(step.turn, TurnState.PLANNED, *step.candidates))
+
+
+def test_while_the_middle_is_built_others_halve_what_it_will_leave() -> None:
+    """A machine that would only measure the ends again gains no time."""
+    line = tuple(f"c{number:02}" for number in range(64))
+    question = Question(series_id="s", line=line, workload_id="w", settings_id="default")
+    search = Bayes(costs=Costs(run_s=5.0, start_s=0.0, prepare_s=60.0))
+    ends = [World(dict.fromkeys(line, 1.0) | {line[-1]: 1.4}).sample(each, turn)
+            for turn in range(3) for each in (line[0], line[-1])]  # fmt: skip
+    history = History.of_samples(ends)
+    taken = [turn(number, TurnState.DONE, line[0], line[-1]) for number in range(3)]
+    asked: list[int] = []
+    for _ in range(3):
+        step = advance(question, search, history, taken)
+        assert isinstance(step, Measure)
+        taken.append(turn(step.turn, TurnState.PLANNED, *step.candidates))
+        asked += [line.index(name) for name in step.candidates if name not in {line[0], line[-1]}]
+    assert asked == [31, 47, 15]
 
 
 def test_a_budget_counts_the_runs_that_are_under_way() -> None:

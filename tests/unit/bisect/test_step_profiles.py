@@ -91,8 +91,8 @@ def test_both_sides_of_a_step_are_profiled_once_and_kept(store: Store) -> None:
 
 def test_a_profile_stands_for_its_campaign_and_is_no_answer(store: Store) -> None:
     (pair,) = profile_steps([FINISHED], [LOAD], ToldProfiler(), store, RecordingWatcher())
-    assert _finding(store, store.findings(), []) is None
-    assert _finding(store, store.findings(), [FINISHED.id]) is None
+    assert _finding(store, []) is None
+    assert _finding(store, [FINISHED.id]) is None
     assert _asked(store, pair.finding.id) == (FINISHED.id,)
     assert [each.id for each in _chosen(store, [FINISHED.id])] == [FINISHED.id]
 

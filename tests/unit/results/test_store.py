@@ -16,7 +16,8 @@ from store_values import (
 )
 
 from dsharness.errors import StoreError
-from dsharness.model import Campaign
+from dsharness.model import Campaign, Finding, LdcltWorkload, Turn, TurnState
+from dsharness.model.campaign import FindingKind
 from dsresults.store import Store
 
 
@@ -156,3 +157,34 @@ def test_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.whole
 def test_a_killed_writer_leaves_the_store_intact(tmp_path: Path) -> None:
     prove_kill_keeps_what_was_stored(tmp_path / "new.db")
+
+
+def test_findings_are_chosen_by_kind_or_by_the_campaign_that_they_rest_on(store: Store) -> None:
+    def told(kind: FindingKind, *campaigns: str, at: str = "2026-11-27T12:00:00Z") -> Finding:
+        return Finding(kind=kind, found_at=at, campaigns=campaigns, value={})
+
+    one, other = told("profile", "a"), told("profile", "b", at="2026-11-27T11:00:00Z")
+    both, alarm = told("commits", "a", "b"), told("alarm")
+    for each in (one, other, both, alarm):
+        assert store.add_finding(each)
+    assert store.findings("profile") == [other, one]
+    assert store.findings("alarm", "commits") == [each for each in store.findings()
+                                                  if each in (alarm, both)]  # fmt: skip
+    assert store.findings_on("profile", ["a", "none"]) == [one]
+    assert store.findings_on("commits", ["a"]) == [], "it rests on two"
+    assert store.findings_on("profile", []) == []
+
+
+def test_only_planned_turns_are_somebody_s_to_take(store: Store) -> None:
+    def turn(number: int, state: TurnState) -> Turn:
+        load = LdcltWorkload(id="w", title="binds")
+        return Turn(
+            campaign_id=f"c{number}", number=number, candidates=("a",), workload=load, state=state
+        )
+
+    turns = [turn(number, state) for number, state in enumerate(TurnState)]
+    for each in turns:
+        store.put_turn(each)
+    assert [each.state for each in store.planned_turns()] == [TurnState.PLANNED]
+    store.add_campaign(unfinished("there"))
+    assert store.campaigns_there({"there", "not there"}) == {"there"}
