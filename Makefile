@@ -104,6 +104,10 @@ bench-harness: develop ## how steady samples and answers are next to a noisy nei
 bench-faults: develop ## 60 random kills over real searches; BENCH="--rows 5 --commits 0" for few
 	@$(BIN)/python benchmarks/faults.py $(BENCH)
 
+.PHONY: bench-many
+bench-many: develop ## many machines, runs and samples: what steps and pages cost; what machines gain
+	@$(BIN)/python -m benchmarks.many $(BENCH)
+
 .PHONY: bench-search
 bench-search: develop ## the search against its peers, into docs/; BENCH=--quick for a glance
 	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --package dsbisect-search-benchmark

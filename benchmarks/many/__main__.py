@@ -19,6 +19,8 @@ from benchmarks.many.figure import Figure
 from benchmarks.many.filled_store import fill
 from benchmarks.many.fleet_costs import FleetCosts, long_line
 from benchmarks.many.pages import pages
+from benchmarks.many.queue_latency import queue_figures
+from benchmarks.many.wall_time import curve
 from dsresults.store import Store
 
 HEAD = "| what | at most | measured | |\n| --- | --- | --- | --- |"
@@ -30,7 +32,7 @@ def main() -> int:
     parser.add_argument("--samples", default="100000,1000000", help="separated by commas")
     parser.add_argument("--machines", type=int, default=50)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--no-curve", dest="curve", action="store_false")
+    parser.add_argument("--searches", type=int, default=6, help="of each cell of the curve")
     asked = parser.parse_args()
     missed = 0
     for samples in [int(each) for each in asked.samples.split(",") if each]:
@@ -38,17 +40,26 @@ def main() -> int:
         for figure in _costs(samples, asked.machines, asked.runs):
             print(figure, flush=True)
             missed += figure.met is False
+    if asked.searches:
+        print("\n128 candidates, a build takes 60 s, a run 5 s\n")
+        with running_cluster() as cluster, Store.open(cluster.url(cluster.new_database())) as store:
+            for row in curve(store, asked.searches):
+                print(row, flush=True)
     return 1 if missed else 0
 
 
 def _costs(samples: int, machines: int, runs: int) -> list[Figure]:
     with running_cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        cluster.execute(f"ALTER SYSTEM SET max_connections = {20 + 8 * machines}")
+        cluster.restart()
         url = cluster.url(cluster.new_database())
         with Store.open(url) as store:
             campaign, took_s = fill(store, samples)
             print(f"filled in {took_s:.0f} s", file=sys.stderr)
             found = FleetCosts(store=store, machines=machines, runs=runs).measure()
             found += pages(url, campaign, Path(folder))
+        with Store.open(cluster.url(cluster.new_database())) as store:
+            found += queue_figures(store, machines)
         with Store.open(cluster.url(cluster.new_database())) as store:
             return [*found, *long_line(store)]
 

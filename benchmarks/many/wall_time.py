@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any
@@ -108,12 +108,12 @@ def searched(store: Store, machines: int, noises: float, seed: int, *, travels: 
     )
 
 
-def curve(store: Store, seeds: int) -> list[str]:
+def curve(store: Store, seeds: int) -> Iterator[str]:
     """A table, row by row."""
-    found = [
+    yield from (
         "| step | builds | machines | wall time | samples | builds made | right |",
         "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    )
     for noises in (4.0, 1.0):
         for travels in (True, False):
             for machines in (1, 2, 4):
@@ -126,11 +126,10 @@ def curve(store: Store, seeds: int) -> list[str]:
                 walls = [each.wall_s for each in done]
                 error = stdev(walls) / math.sqrt(len(walls)) if len(walls) > 1 else math.nan
                 how = "travel" if travels else "each its own"
-                found.append(
+                yield (
                     f"| {noises:g} noises | {how if machines > 1 else ''} | {machines} "
                     f"| {fmean(walls):.0f} ± {error:.0f} s "
                     f"| {fmean(each.samples for each in done):.0f} "
                     f"| {fmean(each.builds for each in done):.0f} "
                     f"| {sum(each.right for each in done)} of {seeds} |"
                 )
-    return found

@@ -6,6 +6,7 @@ Jobs are done one by one by the test, so that each way to die or to be asked twi
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,9 +29,10 @@ from measured import WorldBenches
 from postgresql_cluster import Cluster, running_cluster
 from watchers import RecordingWatcher
 
+from benchmarks.many.asked_statements import asked
 from dsharness.model import RunState, TurnState
 from dslab.campaign_loop import CampaignOrder
-from dsmany.attached import RunTold, cancel_run
+from dsmany.attached import RunTold, begin_run, cancel_run
 from dsmany.shared_search import campaigns_of
 from dsresults.store import Store
 from dsresults.store.shared_records import find_turn
@@ -77,6 +79,33 @@ def test_two_machines_name_what_one_names(store: Store, tmp_path: Path) -> None:
     assert {turn.machine for turn in turns_of(store, run)} == {"a", "b"}
     assert watcher.names.count("answered") == 1
     assert watcher.names.count("sampled") == len(store.samples())
+
+
+def test_no_step_reads_a_table_from_end_to_end(store: Store) -> None:
+    """As a store of years has millions of samples."""
+    whole: dict[str, str] = {}
+    with fleet_of(store, "a", "b", proved=True) as fleet:
+        run = begun(store)
+        with asked(store) as work:
+            finished(fleet, run)
+            next(iter(fleet.workers.values())).reap()
+        whole = work.whole_tables(store)
+    assert len(work.statements) > 100
+    assert whole == {}
+
+
+def test_runs_are_spread_over_all_machines(store: Store) -> None:
+    names = [f"m{number}" for number in range(6)]
+    with fleet_of(store, *names) as fleet:
+        runs = [begin_run(store, {"world": n}, machines=2, class_name="") for n in range(9)]
+        while any(now(store, run).prepared is None for run in runs) or any(
+            job["task_name"] == "dsbisect.advance" for job in fleet.jobs()
+        ):
+            jobs = fleet.jobs()
+            fleet.do(next((j for j in jobs if j["task_name"] != "dsbisect.take"), jobs[0]))
+        load = Counter(turn.machine for turn in store.planned_turns())
+        assert set(load) == set(names)
+        assert max(load.values()) <= 3 * min(load.values())
 
 
 def test_a_job_that_comes_twice_changes_nothing(store: Store) -> None:

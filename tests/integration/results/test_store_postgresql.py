@@ -7,14 +7,17 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from claiming_labs import prove_an_answer_is_never_rewritten, prove_one_process_at_a_time
+from forks import forked
 from hypothesis import given, settings
 from postgresql_cluster import Cluster, running_cluster
+from sqlalchemy import text
 from store_values import (
     BOUNDARY,
     EXPORT,
@@ -176,6 +179,25 @@ def test_a_server_that_ended_connections_is_reached_again(cluster: Cluster) -> N
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
         )
         assert store.add_sample(sample("b"))
+
+
+def test_connections_are_kept_and_belong_to_one_process(url: str) -> None:
+    def backend(store: Store) -> int:
+        with store.database.reading() as connection:
+            return int(connection.scalar(text("SELECT pg_backend_pid()")) or 0)
+
+    with Store.open(url) as store:
+        ours = backend(store)
+        assert backend(store) == ours
+
+        def child(lines: TextIO) -> int:
+            print(backend(store), file=lines)
+            return 0
+
+        with forked(child) as process:
+            theirs = int(process.lines.readline())
+        assert theirs not in {0, ours}
+        assert backend(store) == ours
 
 
 def test_a_wrong_password_is_not_told(cluster: Cluster) -> None:
