@@ -16,7 +16,7 @@ from typing import Any
 from fleet_of_worlds import QUESTION, Fleet, WorldStudy, campaign_id_of, now
 from worlds import World
 
-from dsharness.model import RunState
+from dsharness.model import Boundary, RunState
 from dsmany.attached import begin_run
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
@@ -73,7 +73,7 @@ class Searched:
     """How one search went."""
 
     wall_s: float
-    right: bool
+    named: str
     samples: int
     builds: int
 
@@ -102,34 +102,42 @@ def searched(store: Store, machines: int, noises: float, seed: int, *, travels: 
     assert campaign.boundary is not None, now(store, run).why
     return Searched(
         wall_s=simulated.now_s,
-        right=campaign.boundary.after == LINE[step],
+        named=_named(campaign.boundary, LINE[step]),
         samples=len(store.samples(campaign_id=campaign.id)),
         builds=sum(map(len, simulated.built.values())),
     )
 
 
+def _named(boundary: Boundary, step: str) -> str:
+    """A step as small as the noise may be one that a search says it could not have seen."""
+    if boundary.after == step:
+        return "right"
+    return "wrong" if boundary.found else "none"
+
+
 def curve(store: Store, seeds: int) -> Iterator[str]:
     """A table, row by row."""
     yield from (
-        "| step | builds | machines | wall time | samples | builds made | right |",
+        "| step | builds | machines | wall time | samples | builds made | right, wrong, none |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     )
     for noises in (4.0, 1.0):
+        yield _row(store, seeds, 1, noises, travels=True)
         for travels in (True, False):
-            for machines in (1, 2, 4):
-                if machines == 1 and not travels:
-                    continue  # the same
-                done = [
-                    searched(store, machines, noises, seed, travels=travels)
-                    for seed in range(seeds)
-                ]
-                walls = [each.wall_s for each in done]
-                error = stdev(walls) / math.sqrt(len(walls)) if len(walls) > 1 else math.nan
-                how = "travel" if travels else "each its own"
-                yield (
-                    f"| {noises:g} noises | {how if machines > 1 else ''} | {machines} "
-                    f"| {fmean(walls):.0f} ± {error:.0f} s "
-                    f"| {fmean(each.samples for each in done):.0f} "
-                    f"| {fmean(each.builds for each in done):.0f} "
-                    f"| {sum(each.right for each in done)} of {seeds} |"
-                )
+            for machines in (2, 4):
+                yield _row(store, seeds, machines, noises, travels=travels)
+
+
+def _row(store: Store, seeds: int, machines: int, noises: float, *, travels: bool) -> str:
+    done = [searched(store, machines, noises, seed, travels=travels) for seed in range(seeds)]
+    walls = [each.wall_s for each in done]
+    error = stdev(walls) / math.sqrt(len(walls)) if len(walls) > 1 else math.nan
+    samples = fmean(each.samples for each in done)
+    builds = fmean(each.builds for each in done)
+    named = [each.named for each in done]
+    counts = ", ".join(str(named.count(each)) for each in ("right", "wrong", "none"))
+    how = "" if machines == 1 else "travel" if travels else "each its own"
+    return (
+        f"| {noises:g} noises | {how} | {machines} | {fmean(walls):.0f} ± {error:.0f} s "
+        f"| {samples:.0f} | {builds:.0f} | {counts} |"
+    )

@@ -20,7 +20,13 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-STORES = {"0002": "01fcead4", "0003": "57e830a7", "0004": "cac6104c", "0005": "df2e1ed3"}
+STORES = {
+    "0002": "01fcead4",
+    "0003": "57e830a7",
+    "0004": "cac6104c",
+    "0005": "df2e1ed3",
+    "0006": "8acc2ada",
+}
 UNREADABLE = "93de3cba"  # of schema 0001
 PARTS = ("harness", "images", "builds", "results", "bisect", "tests/support", ".")
 MAKES = """
