@@ -160,6 +160,27 @@ def forget(
     _say(told, {"machine": member.machine.id, "forgotten": True}, as_json=as_json)
 
 
+@app.command("role")
+def role(
+    name: Annotated[
+        str, typer.Argument(metavar="MACHINE", help="Its name, as `dsbisect worker` tells it.")
+    ],
+    *,
+    on: On,
+    as_json: AsJson = False,
+) -> None:
+    """Print the SQL of a database role that can only do this machine's work.
+
+    Example: dsbisect machines role lab-2 --on $DSBISECT_ON | psql $DSBISECT_ON
+    """
+    from dsmany.job_queue import JobQueue
+    from dsmany.worker_role import role_sql
+
+    with _shared(on) as store:
+        JobQueue.of(store)  # rights are granted on tables that are there
+    _say(role_sql(name), {"role": name, "sql": role_sql(name)}, as_json=as_json)
+
+
 def attach(
     run: RunId,
     *,

@@ -35,13 +35,14 @@ def put_sample(database: Database, connection: Connection, sample: Sample) -> bo
 
 def put_turn(database: Database, connection: Connection, turn: Turn) -> bool:
     """False if it exists already; one that was planned may have ended since."""
-    row = encode(turn, TURNS, id=turn.id)
+    row, planned = encode(turn, TURNS, id=turn.id), turn.state is TurnState.PLANNED
+    if not planned and _end_turn(connection, row):
+        return False
     if database.insert_new(connection, TURNS, row):
         return True
-    if _there(connection, TURNS, turn.id) != row and not _end_turn(connection, row):
-        there = _there(connection, TURNS, turn.id)
-        if TurnState(row["state"]) is not TurnState.PLANNED:
-            raise _conflict(TURNS, row, there)
+    there = _there(connection, TURNS, turn.id)
+    if there != row and not planned and not _end_turn(connection, row):
+        raise _conflict(TURNS, row, _there(connection, TURNS, turn.id))
     return False
 
 

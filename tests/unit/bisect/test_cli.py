@@ -38,7 +38,7 @@ COMMANDS = (
     "bisect commits",
     "results list", "results show", "results export", "results import",
     "workload from-log",
-    "worker", "attach", "cancel", "machines drain", "machines forget",
+    "worker", "attach", "cancel", "machines drain", "machines forget", "machines role",
 )  # fmt: skip
 GROUPS = ("", "build", "matrix", "image", "bisect", "results", "workload", "machines", "watch")
 

@@ -9,6 +9,8 @@ from dsharness.errors import UsageError
 from dsharness.model import FleetMachine, Machine, Prepared, Procedure, SharedRun
 from dsmany.fleet import FleetMember, class_of, fit_for, free_for, lost_to, may_advance
 from dsmany.job_queue import shared_place
+from dsmany.worker_role import WRITES, role_sql
+from dsresults.store.tables import METADATA
 from dssearch.question import History
 
 FACTS = {
@@ -127,3 +129,16 @@ def test_machines_share_no_file(url: str) -> None:
 
 def test_the_place_is_shown_without_its_password() -> None:
     assert "tricky" not in str(shared_place("postgresql://lab:tricky@db/dsbisect"))
+
+
+@pytest.mark.parametrize("name", ["", "Lab", 'a"; DROP TABLE samples; --', "a'b", "-a", "x" * 64])
+def test_a_name_that_is_no_host_s_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the name"):
+        role_sql(name)
+
+
+def test_a_role_is_given_rights_on_every_table() -> None:
+    told = role_sql("lab-1.example.org")
+    assert all(f" {name}" in told for name in METADATA.tables)
+    assert set(WRITES) <= set(METADATA.tables)
+    assert "DELETE ON samples" not in told
