@@ -3,10 +3,12 @@
     make bench-faults                                 60 kills: 50 over rows, 10 over commits
     make bench-faults BENCH="--rows 5 --commits 0"    as few as in the tests, in two minutes
     make bench-faults BENCH="--seed 7"                other moments, other victims
+    make bench-faults BENCH="--rows 0 --commits 0 --shared 50"    workers and a database
 
 Kills the lab, a podman or buildah that it runs, or one of its containers, always with SIGKILL, and
 gives the same command again until all kills are done and the last search has its answer. Only what
-descends from a lab that this program started, or carries its label, is ever killed.
+descends from a lab that this program started, or carries its label, is ever killed. With --shared,
+faults of many kinds strike two workers of simulated labs and their PostgreSQL (shared_faults.py).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from debian_sources import debian_source
 from lab import argv, environment, small_matrix
+from postgresql_cluster import running_cluster
 from seed_history import real_history
+from shared_faults import FAULTS, faulty
 
 from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
@@ -274,10 +278,21 @@ def commits(folder: Path) -> Case:
     return Case(name="commits", folder=folder, command=command, after=culprit)
 
 
+def shared(folder: Path, number: int, seed: int) -> int:
+    """So many faults over searches of two workers; how many things went wrong."""
+    chance = random.Random(seed)
+    faults = [chance.choice(sorted(FAULTS)) for _ in range(number)]
+    with running_cluster() as cluster, faulty(cluster, folder, seed) as fleet:
+        fleet.run(faults)
+    print("\n".join(fleet.lines()), flush=True)
+    return len(fleet.wrongs)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=50, help="kills over a search of rows")
     parser.add_argument("--commits", type=int, default=10, help="kills over a search of commits")
+    parser.add_argument("--shared", type=int, default=0, help="faults of two workers, simulated")
     parser.add_argument("--seed", type=int, default=1, help="which moments and victims")
     parser.add_argument("--hours", type=float, default=3.0, help="give up after so long")
     asked = parser.parse_args()
@@ -294,7 +309,10 @@ def main() -> int:
             ).run()  # fmt: skip
             print("\n".join(tally.lines(case.name)), flush=True)
             wrongs += len(tally.wrongs)
-    print(f"{asked.rows + asked.commits} kills, seed {asked.seed}: {wrongs} wrong")
+        if asked.shared:
+            wrongs += shared(Path(folder), asked.shared, asked.seed)
+    done = asked.rows + asked.commits + asked.shared
+    print(f"{done} faults, seed {asked.seed}: {wrongs} wrong")
     return 1 if wrongs else 0
 
 

@@ -1,0 +1,323 @@
+"""Faults in the middle of searches that two workers share, and what must hold after each.
+
+A fleet here is a PostgreSQL of its own and two worker processes with the real queue, planner and
+store; only their labs are made up, and slow enough to be struck in a turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import random
+import signal
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+from fleet_of_worlds import STEP, WorldLab, WorldStudy
+from postgresql_cluster import Cluster
+from sqlalchemy import text
+from watchers import RecordingWatcher
+
+from dsharness.errors import DiskFullError
+from dsharness.model import FleetMachine, RunState, SharedRun, TurnState
+from dsharness.process.deadline import Deadline, wait_until
+from dsmany.attached import begin_run
+from dsmany.fleet import DEAD_S
+from dsmany.job_queue import JobQueue
+from dsmany.shared_search import campaigns_of
+from dsmany.worker import FleetWorker
+from dsresults.store import Store
+from dsresults.store.shared_records import find_run
+
+PAUSE_S = 8.0
+LATE_S = DEAD_S + 10.0
+RUN_S = 0.7  # of a simulated lab
+AGAIN_S = 2.0  # until a worker that was killed is started again
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldWorkers:
+    """Workers whose labs measure a world; each says that it is on a host of its own."""
+
+    url: str
+    folder: Path
+
+    def start(self, name: str) -> int:
+        there = self.folder / f"there-{name}"
+        there.unlink(missing_ok=True)
+        pid = os.fork()
+        if pid == 0:
+            with (self.folder / f"told-{name}").open("a") as told, contextlib.suppress(Exception):
+                os.dup2(told.fileno(), 2)
+                self._serve(name, there)
+            os._exit(1)
+        wait_until(lambda: there.exists() or None, Deadline.after(30), what=f"worker {name}")
+        return pid
+
+    def _serve(self, name: str, there: Path) -> None:
+        def measuring() -> None:
+            time.sleep(RUN_S)
+            if self._full(name).exists():
+                raise DiskFullError("no space left", hint="free some")
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests
+        lab = WorldLab(STEP, machine=name, before_sample=measuring)
+        study = WorldStudy(labs={name: lab}, machine=name)
+        machine = FleetMachine(id=name, name=name, class_name="c", since="2026-11-27")
+        try:
+            with (
+                Store.open(self.url) as store,
+                patch("dsresults.store.claims.place_id", lambda: name),
+                patch("dsmany.fleet.place_id", lambda: name),
+            ):
+                worker = FleetWorker(
+                    machine=machine, engine=None, store=store, study_of=lambda _: study,  # type: ignore[arg-type]
+                    watcher=RecordingWatcher(), tell=print,
+                )  # fmt: skip
+                there.touch()
+                worker.serve()
+        except KeyboardInterrupt:
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 - nothing of the test may run on in here
+            traceback.print_exc()
+            os._exit(1)
+
+    def _full(self, name: str) -> Path:
+        return self.folder / f"full-{name}"
+
+    def fill_disk(self, name: str) -> Callable[[], None]:
+        self._full(name).touch()
+        return self._full(name).unlink
+
+
+@dataclass(kw_only=True)
+class FaultyFleet:
+    """Two workers, a database, and a fault at a time."""
+
+    cluster: Cluster
+    database: str
+    store: Store
+    workers: WorldWorkers
+    begin: Callable[[], SharedRun]
+    after: str  # the candidate that every search must name
+    chance: random.Random
+    limit_s: float = 300.0
+    longest_s: float = 3.0  # into the search
+    pids: dict[str, int] = field(default_factory=dict)
+    done: Counter[str] = field(default_factory=Counter)
+    samples: int = 0
+    wrongs: list[str] = field(default_factory=list)
+
+    def run(self, faults: Sequence[str]) -> None:
+        """A search for each fault, which strikes while a turn is under way."""
+        for name in ("a", "b"):
+            self.pids[name] = self.workers.start(name)
+        try:
+            for fault in faults:
+                self._search(fault)
+        finally:
+            for pid in self.pids.values():
+                _end(pid, signal.SIGINT)
+        self.wrongs += [f"left: {each}" for each in self._left()]
+
+    def lines(self) -> Iterator[str]:
+        counted = ", ".join(f"{count} {name}" for name, count in sorted(self.done.items()))
+        yield f"shared   {self.done.total()} faults ({counted}); {self.samples} samples kept"
+        yield from (f"         WRONG: {wrong}" for wrong in self.wrongs)
+
+    def _search(self, fault: str) -> None:
+        run, deadline = self.begin(), Deadline.after(self.limit_s)
+        wait_until(lambda: self._planned(run) or None, deadline, what="a turn")
+        time.sleep(self.chance.uniform(0.0, self.longest_s))
+        undo = FAULTS[fault](self)
+        self.done[fault] += 1
+        try:
+            wait_until(lambda: self._ended(run), deadline, what=f"the answer after {fault}")
+        finally:
+            undo()
+        self.wrongs += [f"after {fault}: {wrong}" for wrong in self._checked(run)]
+
+    def _left(self) -> Iterator[str]:
+        """Claims of workers that have ended, and turns that nobody will take."""
+        with self.store.database.reading() as connection:
+            yield from connection.scalars(text("SELECT 'the claim ' || id FROM claims"))
+        yield from (f"the turn {turn.id}" for turn in self.store.planned_turns())
+
+    def _now(self, run: SharedRun) -> SharedRun:
+        with self.store.database.reading() as connection:
+            found = find_run(connection, run.id)
+        assert found is not None
+        return found
+
+    def _planned(self, run: SharedRun) -> bool:
+        turns = self.store.planned_turns()
+        of_it = {campaign.id for campaign in campaigns_of(self.store, run)}
+        return any(turn.campaign_id in of_it for turn in turns)
+
+    def _ended(self, run: SharedRun) -> SharedRun | None:
+        found = self._now(run)
+        return None if found.state is RunState.RUNNING else found
+
+    def _checked(self, run: SharedRun) -> Iterator[str]:
+        """The undisturbed answer, and of each turn that counts one sample of each candidate."""
+        ended = self._now(run)
+        if ended.state is not RunState.DONE:
+            yield f"the run is {ended.state}: {ended.why}"
+        for campaign in campaigns_of(self.store, run):
+            found = campaign.boundary
+            if found is None or found.after != self.after or not found.found:
+                yield f"another answer: {found.summary if found else 'none'}"
+            samples = self.store.samples(campaign_id=campaign.id)
+            self.samples += len(samples)
+            taken = Counter((each.turn, each.attempt, each.candidate_id) for each in samples)
+            for turn in self.store.turns(campaign.id):
+                counts = [taken[turn.number, turn.attempt, name] for name in turn.candidates]
+                of_it = (turn.number, turn.attempt)
+                machines = {x.machine.id for x in samples if (x.turn, x.attempt) == of_it}
+                if turn.state is TurnState.DONE and set(counts) != {1}:
+                    yield f"turn {turn.number} has {counts} samples of {turn.candidates}"
+                if turn.state is TurnState.PLANNED:
+                    yield f"turn {turn.number} is still planned"
+                if machines - {turn.machine}:
+                    yield f"turn {turn.number} is of {machines}"
+
+
+def _nothing() -> None:
+    """What is to be undone of most faults."""
+
+
+def _end(pid: int, number: int) -> None:
+    """Send a signal and wait for the end of a child."""
+    os.kill(pid, number)
+    os.waitpid(pid, 0)
+
+
+def _victim(fleet: FaultyFleet) -> str:
+    """A worker, one with a turn where there is one."""
+    with_turn = {turn.machine for turn in fleet.store.planned_turns()}
+    names = [name for name in fleet.pids if name in with_turn] or list(fleet.pids)
+    return fleet.chance.choice(names)
+
+
+def killed(fleet: FaultyFleet) -> Callable[[], None]:
+    name = _victim(fleet)
+    _end(fleet.pids[name], signal.SIGKILL)
+    time.sleep(AGAIN_S)
+    fleet.pids[name] = fleet.workers.start(name)
+    return _nothing
+
+
+def gone(fleet: FaultyFleet) -> Callable[[], None]:
+    """Killed, and back only when the other one has the answer."""
+    name = _victim(fleet)
+    _end(fleet.pids[name], signal.SIGKILL)
+
+    def back() -> None:
+        fleet.pids[name] = fleet.workers.start(name)
+
+    return back
+
+
+def all_killed(fleet: FaultyFleet) -> Callable[[], None]:
+    for pid in fleet.pids.values():
+        _end(pid, signal.SIGKILL)
+    for name in fleet.pids:
+        fleet.pids[name] = fleet.workers.start(name)
+    return _nothing
+
+
+def late(fleet: FaultyFleet) -> Callable[[], None]:
+    """Stopped until it counts as dead; then it goes on with a turn that is no longer its own."""
+    pid = fleet.pids[_victim(fleet)]
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(LATE_S)
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(3 * RUN_S)  # what it stores too late is stored before all is looked at
+    return _nothing
+
+
+def database_crashed(fleet: FaultyFleet) -> Callable[[], None]:
+    fleet.cluster.restart()
+    return _nothing
+
+
+def database_stands_still(fleet: FaultyFleet) -> Callable[[], None]:
+    """Every process of it: whoever asks waits, as behind a network that drops all packets."""
+    first = int((fleet.cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
+    children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+    stopped = [first, *map(int, children)]
+    for pid in stopped:
+        _signalled(pid, signal.SIGSTOP)
+    time.sleep(PAUSE_S)
+    for pid in reversed(stopped):
+        _signalled(pid, signal.SIGCONT)
+    return _nothing
+
+
+def _signalled(pid: int, number: int) -> None:
+    """A connection's process may have ended meanwhile."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def connections_cut(fleet: FaultyFleet) -> Callable[[], None]:
+    fleet.cluster.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        f"WHERE datname = '{fleet.database}' AND pid <> pg_backend_pid()"
+    )
+    return _nothing
+
+
+def jobs_twice(fleet: FaultyFleet) -> Callable[[], None]:
+    """Each job that waits or is done just now comes again."""
+    fleet.cluster.execute(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, args) "
+        "SELECT queue_name, task_name, args FROM procrastinate_jobs "
+        "WHERE task_name <> 'dsbisect.reap'",
+        database=fleet.database,
+    )
+    return _nothing
+
+
+def planned_by_all(fleet: FaultyFleet) -> Callable[[], None]:
+    """Both workers plan all runs at once, again and again."""
+    jobs = JobQueue.of(fleet.store)
+    with fleet.store.database.writing() as connection:
+        running = connection.scalars(text("SELECT id FROM runs WHERE state = 'running'")).all()
+        for run in [each for each in running for _ in range(10)]:
+            jobs.advance(connection, run)
+    return _nothing
+
+
+def disk_full(fleet: FaultyFleet) -> Callable[[], None]:
+    return fleet.workers.fill_disk(_victim(fleet))
+
+
+FAULTS: dict[str, Callable[[FaultyFleet], Callable[[], None]]] = {
+    each.__name__: each
+    for each in (
+        killed, gone, all_killed, late, database_crashed, database_stands_still, connections_cut,
+        jobs_twice, planned_by_all, disk_full,
+    )
+}  # fmt: skip
+
+
+@contextmanager
+def faulty(cluster: Cluster, folder: Path, seed: int) -> Iterator[FaultyFleet]:
+    database = cluster.new_database()
+    url, numbers = cluster.url(database), itertools.count()
+    with Store.open(url) as store:
+        yield FaultyFleet(
+            cluster=cluster, database=database, store=store, after="d",
+            workers=WorldWorkers(url=url, folder=folder), chance=random.Random(seed),
+            begin=lambda: begin_run(store, {"n": next(numbers)}, machines=2, class_name=""),
+        )  # fmt: skip
