@@ -15,7 +15,7 @@ from dsresults.store.tables import METADATA
 GROUP = "dsbisect_worker"
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
-# What a worker does to each table besides reading it; whoever takes turns plans, too.
+# What a worker writes; it may read all tables. Whoever takes turns plans, too.
 WRITES = {
     "campaigns": "INSERT, UPDATE",
     "claims": "INSERT, UPDATE, DELETE",
