@@ -61,13 +61,15 @@ def history_of(
 ) -> History:
     """Return what the stored samples and refusals say; of a turn only its whole attempt counts.
 
+    They are put in the order of turns: by their times they would be in that of machines' clocks.
     ``unmeasurable`` is what the lab knows today, ``ends`` what it knew before the search began.
     """
     whole = {(turn.number, turn.attempt) for turn in turns if turn.state is TurnState.DONE}
     planned = {turn.number for turn in turns}
-    counting = (
+    counting = [
         each for each in samples if each.turn not in planned or (each.turn, each.attempt) in whole
-    )
+    ]
+    counting.sort(key=lambda each: each.turn)
     _, refused = failures_of(turns, ends)
     return History.of_samples(counting, {**refused, **unmeasurable})
 

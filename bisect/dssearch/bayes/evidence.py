@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def _evidence(
         doubts=found.errors,
         values=np.round(logs - logs[0], DIGITS),
         turns=np.array([sample.turn for _, sample in samples], dtype=np.int64),
-        sessions=_sessions([sample for _, sample in samples]),
+        sessions=_sessions([sample for _, sample in samples], machines),
         scales=np.ones(len(logs)),
         burden=burdens([sample for _, sample in samples], machines),
     )
@@ -136,16 +137,23 @@ def _machines(samples: Sequence[tuple[int, Sample]]) -> Ints:
     return np.array(each, dtype=np.int64)
 
 
-def _sessions(samples: Sequence[Sample]) -> Ints:
-    """Of each run, in the order of time; pauses are not seen where times are not known."""
-    try:
-        times = [datetime.fromisoformat(sample.started_at).timestamp() for sample in samples]
-        pauses = np.cumsum(np.diff(times, prepend=times[0]) > BREAK_S).tolist()
-    except ValueError:
-        pauses = [0] * len(samples)
+def _sessions(samples: Sequence[Sample], machines: Ints) -> Ints:
+    """Of each run, in the order of time; pauses are not seen where times are not known.
+
+    Times of two machines are never compared: a clock may be an hour off.
+    """
+    pauses = np.zeros(len(samples), dtype=np.int64)
+    with contextlib.suppress(ValueError):
+        moments = [datetime.fromisoformat(sample.started_at).timestamp() for sample in samples]
+        times = np.array(moments)
+        for one in np.unique(machines):
+            here = machines == one
+            pauses[here] = np.cumsum(np.diff(times[here], prepend=times[here][0]) > BREAK_S)
     numbers: dict[tuple[str, int], int] = {}
     starts = (sample.session for sample in samples)
-    each = [numbers.setdefault(key, len(numbers)) for key in zip(starts, pauses, strict=True)]
+    each = [
+        numbers.setdefault(key, len(numbers)) for key in zip(starts, pauses.tolist(), strict=True)
+    ]
     return np.array(each, dtype=np.int64)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from dssearch.question import History, Measure, Question
 
 NAMES = tuple(f"c{number}" for number in range(16))
 FLAT = dict.fromkeys(NAMES, 1.0)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @dataclass
@@ -32,6 +34,7 @@ class TwoMachines(World):
     rate: float = 2.0
     one_side: float = 0.5  # chance that a turn goes to the machine that measures its side
     machine: str = "one"
+    ahead_s: float = 0.0  # by which the second one's clock is wrong
     by_machine: dict[str, list[str]] = field(default_factory=dict)
 
     def turn(self, step: Measure) -> TurnEnd | None:
@@ -58,6 +61,9 @@ class TwoMachines(World):
                 "metrics": metrics,
                 "machine": Machine(id=self.machine),
                 "calibrator_us": 1000.0 * rate,
+                "started_at": (
+                    NOON + timedelta(seconds=10 * turn + second * self.ahead_s)
+                ).isoformat(),
             }
         )
 
@@ -75,6 +81,17 @@ def test_machines_that_differ_are_not_a_step(rate: float, one_side: float, seed:
     found = world.search(Bayes())
     assert not found.found, found.summary
     assert found.direction == "none", found.summary
+
+
+@pytest.mark.parametrize("ahead_s", [3600.0, -3600.0])
+def test_a_clock_that_is_an_hour_off_changes_nothing(ahead_s: float) -> None:
+    """What looks like a pause of one machine is another machine's clock."""
+    right, wrong = (
+        TwoMachines(stepped(9, 1.3), noise=0.03, seed=2, ahead_s=ahead) for ahead in (0.0, ahead_s)
+    )
+    assert right.search(Bayes()) == wrong.search(Bayes())
+    assert len(right.by_machine) == 2
+    assert right.by_machine == wrong.by_machine
 
 
 @pytest.mark.few(2)
