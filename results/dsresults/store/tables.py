@@ -20,6 +20,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Column,
+    ColumnClause,
     Double,
     Index,
     MetaData,
@@ -77,7 +78,8 @@ SAMPLES = Table(
 )
 
 # Written into the statement, so that it is seen to be the condition of an index.
-PLANNED, GIVEN_UP = (literal_column(f"'{state}'") for state in ("planned", "given up"))
+PLANNED: ColumnClause[str] = literal_column("'planned'")
+GIVEN_UP: ColumnClause[str] = literal_column("'given up'")
 
 
 def _of_state(name: str, state: str) -> Index:
