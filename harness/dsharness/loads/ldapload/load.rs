@@ -20,7 +20,8 @@ pub struct Asked {
     pub connections: usize,
     pub silent: usize,     // more of them, which are bound and then say nothing
     pub disturbers: usize, // and those that ask as long as the others do, and are not counted
-    pub addresses: Option<u8>, // that connections come from, at most
+    pub first: u8,             // the address that connections come from first
+    pub addresses: Option<u8>, // that they come from, at most
     pub extent: Extent,
 }
 
@@ -31,6 +32,7 @@ pub struct Extent {
     pub seconds: Option<f64>,
     pub every: Option<f64>, // seconds from one operation to the next
     pub limit: Duration,
+    pub tells: Option<Duration>, // so often, while it runs, what came of it since
 }
 
 /// An operation that is under way: the step that waits for its answer; of a search by pages, for
@@ -71,9 +73,15 @@ impl Times {
         *self.0.entry((us >> shift) << shift).or_insert(0) += 1;
     }
 
-    fn show(&self, what: &str) {
+    fn join(&mut self, other: &Times) {
+        for (us, count) in &other.0 {
+            *self.0.entry(*us).or_insert(0) += count;
+        }
+    }
+
+    fn show(&self, what: &str, to: &mut String) {
         for (us, count) in &self.0 {
-            println!("{what} {us} {count}");
+            *to += &format!("{what} {us} {count}\n");
         }
     }
 }
@@ -85,6 +93,62 @@ struct Tally {
     errors: BTreeMap<String, u64>,
     times: Vec<Times>, // by kind, from when an operation was due
     late: Times,       // by how much the clock was noticed late
+    lasted: Duration,
+    cpu: Duration,
+    starved: Duration,
+}
+
+impl Tally {
+    fn of(kinds: usize) -> Self {
+        Tally { times: (0..kinds).map(|_| Times::default()).collect(), ..Tally::default() }
+    }
+
+    fn join(&mut self, other: &Tally) {
+        self.operations += other.operations;
+        self.disturbances += other.disturbances;
+        for (words, count) in &other.errors {
+            *self.errors.entry(words.clone()).or_insert(0) += count;
+        }
+        for (all, part) in self.times.iter_mut().zip(&other.times) {
+            all.join(part);
+        }
+        self.late.join(&other.late);
+        self.lasted += other.lasted;
+        self.cpu += other.cpu;
+        self.starved += other.starved;
+    }
+
+    /// What `ldapload.py` reads, a fact a line.
+    fn told(&self, plan: &Plan) -> String {
+        let mut told = format!("operations {}\n", self.operations);
+        told += &format!("seconds {:.6}\n", self.lasted.as_secs_f64());
+        told += &format!("cpu {}\n", self.cpu.as_micros());
+        told += &format!("starved {}\n", self.starved.as_micros());
+        if !plan.disturbing.is_empty() {
+            told += &format!("disturbances {}\n", self.disturbances);
+        }
+        for (words, count) in &self.errors {
+            told += &format!("error {count} {words}\n");
+        }
+        for (kind, times) in plan.kinds.iter().zip(&self.times) {
+            times.show(&format!("time {kind}"), &mut told);
+        }
+        self.late.show("late", &mut told);
+        told
+    }
+}
+
+/// A moment, and what this program had used of its CPU by then.
+struct Mark {
+    at: Instant,
+    cpu: Duration,
+    starved: Duration,
+}
+
+impl Mark {
+    fn now() -> Self {
+        Mark { at: Instant::now(), cpu: cpu_so_far(), starved: starved_so_far() }
+    }
 }
 
 pub struct Load {
@@ -96,11 +160,10 @@ pub struct Load {
     silent: Vec<Link>,
     counted: Queue,
     disturbing: Queue,
-    tally: Tally,
+    tally: Tally, // since the mark
+    all: Tally,   // until then
+    mark: Mark,
     started: Instant,
-    ended: Instant,
-    cpu: Duration,
-    starved: Duration,
 }
 
 fn words(error: std::io::Error) -> String {
@@ -110,7 +173,7 @@ fn words(error: std::io::Error) -> String {
 impl Load {
     /// All connections, each of which was bound in turn.
     pub fn open(asked: Asked, plan: Plan) -> Result<Self, String> {
-        let mut doors = Doors::to(asked.server, asked.addresses)?;
+        let mut doors = Doors::to(asked.server, asked.first, asked.addresses)?;
         let mut bound = |_| doors.bound(&plan.first);
         let silent = (0..asked.silent).map(&mut bound).collect::<Result<_, _>>()?;
         if asked.disturbers > 0 && plan.disturbing.is_empty() {
@@ -139,8 +202,7 @@ impl Load {
         if plan.counted[0].connects() {
             doors.enough_for(asked.extent.operations.unwrap_or(0))?;
         }
-        let times = plan.kinds.iter().map(|_| Times::default()).collect();
-        let now = Instant::now();
+        let kinds = plan.kinds.len();
         Ok(Load {
             plan,
             poll,
@@ -150,17 +212,16 @@ impl Load {
             silent,
             counted: Queue { begun: 0, free: (0..asked.connections).collect() },
             disturbing: Queue { begun: 0, free: (asked.connections..all).collect() },
-            tally: Tally { times, ..Tally::default() },
-            started: now,
-            ended: now,
-            cpu: Duration::ZERO,
-            starved: Duration::ZERO,
+            tally: Tally::of(kinds),
+            all: Tally::of(kinds),
+            mark: Mark::now(),
+            started: Instant::now(),
         })
     }
 
     pub fn run(&mut self) -> Result<(), String> {
-        self.started = Instant::now();
-        let (cpu, starved) = (cpu_so_far(), starved_so_far());
+        self.mark = Mark::now();
+        self.started = self.mark.at;
         let last = self.started + self.extent.limit;
         self.disturb()?;
         self.send_due(false)?;
@@ -170,8 +231,13 @@ impl Load {
                 self.error("the time was over before its operations were");
                 break;
             }
+            let next = self.extent.tells.map(|every| self.mark.at + every);
+            if next.is_some_and(|next| now >= next) {
+                self.take_stock();
+                continue;
+            }
             let mut timed = false;
-            for number in self.poll.wait(last - now).map_err(words)? {
+            for number in self.poll.wait(next.unwrap_or(last).min(last) - now).map_err(words)? {
                 if number == TIMER {
                     timed = true;
                 } else {
@@ -181,14 +247,28 @@ impl Load {
             self.send_due(timed)?;
             self.disturb()?;
         }
-        self.ended = Instant::now();
-        self.cpu = cpu_so_far() - cpu;
-        self.starved = starved_so_far() - starved;
         let mut any = [0];
         let ended = |each: &&Link| each.stream.peek(&mut any).is_ok(); // or told so
         let lost = self.silent.iter().filter(ended).count();
         (0..lost).for_each(|_| self.error(LOST));
+        self.take_stock();
         Ok(())
+    }
+
+    /// Begin to count anew, and say what was counted, where that is asked for.
+    fn take_stock(&mut self) {
+        let now = Mark::now();
+        let mut part = std::mem::replace(&mut self.tally, Tally::of(self.plan.kinds.len()));
+        part.lasted = now.at - self.mark.at;
+        part.cpu = now.cpu - self.mark.cpu;
+        part.starved = now.starved - self.mark.starved;
+        self.all.join(&part);
+        self.mark = now;
+        if self.extent.tells.is_some() {
+            let lines: String =
+                part.told(&self.plan).lines().map(|line| format!("now {line}\n")).collect();
+            print!("{lines}now over\n");
+        }
     }
 
     /// When the next operation should begin, by the clock.
@@ -462,25 +542,11 @@ impl Load {
         *self.tally.errors.entry(words.to_string()).or_insert(0) += 1;
     }
 
-    /// What `ldapload.py` reads.
     pub fn tell(&self) {
-        println!("operations {}", self.tally.operations);
-        println!("seconds {:.6}", (self.ended - self.started).as_secs_f64());
-        println!("cpu {}", self.cpu.as_micros());
-        println!("starved {}", self.starved.as_micros());
-        if !self.plan.disturbing.is_empty() {
-            println!("disturbances {}", self.tally.disturbances);
-        }
+        print!("{}", self.all.told(&self.plan));
         if let Some([each, addresses, before, after]) = self.doors.ports.told() {
             println!("ports {each} addresses {addresses} waiting {before} {after}");
         }
-        for (words, count) in &self.tally.errors {
-            println!("error {count} {words}");
-        }
-        for (kind, times) in self.plan.kinds.iter().zip(&self.tally.times) {
-            times.show(&format!("time {kind}"));
-        }
-        self.tally.late.show("late");
         println!("finished");
     }
 }
@@ -493,10 +559,10 @@ struct Doors {
 }
 
 impl Doors {
-    fn to(server: Server, addresses: Option<u8>) -> Result<Self, String> {
+    fn to(server: Server, first: u8, addresses: Option<u8>) -> Result<Self, String> {
         let encrypted = server.secrecy != Secrecy::None;
         let context = if encrypted { Some(Context::new()?) } else { None };
-        let ports = Ports::of(&server, addresses);
+        let ports = Ports::of(&server, first, addresses);
         Ok(Doors { server, context, ports })
     }
 

@@ -23,7 +23,7 @@ use load::{Asked, Extent, Load};
 use socket::Server;
 
 const USAGE: &str = "ldapload URL REQUESTS --connections N [--silent N] [--disturbers N] \
-[--addresses N] --limit SECONDS (--operations N [--rate N] | --seconds S)";
+[--first N] [--addresses N] [--tells SECONDS] --limit SECONDS (--operations N | --seconds S) [--rate N]";
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -61,7 +61,7 @@ fn asked(words: &[String]) -> Result<(String, Asked), String> {
     let rate = given.get("--rate").copied();
     let seconds = given.get("--seconds").copied();
     let operations = given.get("--operations").map(|each| *each as u64);
-    if operations.is_some() == seconds.is_some() || (rate.is_some() && operations.is_none()) {
+    if operations.is_some() == seconds.is_some() {
         return Err(format!("usage: {USAGE}"));
     }
     let extent = Extent {
@@ -69,12 +69,14 @@ fn asked(words: &[String]) -> Result<(String, Asked), String> {
         seconds,
         every: rate.map(|rate| 1.0 / rate),
         limit: Duration::from_secs_f64(need("--limit")?),
+        tells: given.get("--tells").map(|each| Duration::from_secs_f64(*each)),
     };
     let asked = Asked {
         server: Server::named(url)?,
         connections: need("--connections")? as usize,
         silent: count("--silent"),
         disturbers: count("--disturbers"),
+        first: given.get("--first").map_or(1, |each| *each as u8),
         addresses: given.get("--addresses").map(|each| *each as u8),
         extent,
     };

@@ -120,6 +120,7 @@ const TIME_WAIT: &str = "06";
 pub struct Ports {
     server: Option<SocketAddrV4>, // None: no port is used up
     each: u64,                    // that may be used of one address
+    first: u8,                    // the last part of the first address
     most: u8,                     // addresses
     held: BTreeMap<u8, u64>,      // by the last part of an address
     waited: u64,                  // of them closed, when it began
@@ -127,7 +128,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    pub fn of(server: &Server, most: Option<u8>) -> Self {
+    pub fn of(server: &Server, first: u8, most: Option<u8>) -> Self {
         let address = match &server.place {
             Place::Inet(address) if *address.ip() == Ipv4Addr::LOCALHOST => Some(*address),
             _ => None,
@@ -136,14 +137,15 @@ impl Ports {
         let ends: Vec<u64> = range.unwrap_or_default().split_whitespace().flat_map(str::parse).collect();
         let all = if let [first, last] = ends[..] { last + 1 - first } else { 0 };
         let (held, waited) = address.map(held).unwrap_or_default();
-        Ports { server: address, each: all / 2, most: most.unwrap_or(ADDRESSES), held, waited, last: 1 }
+        let most = most.unwrap_or(ADDRESSES).min(u8::MAX - first);
+        Ports { server: address, each: all / 2, first, most, held, waited, last: first }
     }
 
     /// How many more connections can be made; None: any number.
     pub fn left(&self) -> Option<u64> {
         self.server?;
         let used = |at| self.held.get(&at).copied().unwrap_or(0);
-        Some((1..=self.most).map(|at| self.each.saturating_sub(used(at))).sum())
+        Some((self.first..=self.end()).map(|at| self.each.saturating_sub(used(at))).sum())
     }
 
     /// The address for one connection more.
@@ -151,11 +153,22 @@ impl Ports {
         if self.server.is_none() {
             return Ok(None);
         }
-        let free = |at: &u8| self.held.get(at).map_or(true, |&used| used < self.each);
-        let at = (self.last..=self.most).find(free).ok_or_else(|| self.short(1))?;
+        if self.free().is_none() {
+            self.held = self.server.map(held).unwrap_or_default().0; // a minute frees what was closed
+            self.last = self.first;
+        }
+        let at = self.free().ok_or_else(|| self.short(1))?;
         self.last = at;
         *self.held.entry(at).or_insert(0) += 1;
         Ok(Some(Ipv4Addr::new(127, 0, 0, at)))
+    }
+
+    fn free(&self) -> Option<u8> {
+        (self.last..=self.end()).find(|at| self.held.get(at).map_or(true, |&used| used < self.each))
+    }
+
+    fn end(&self) -> u8 {
+        self.first + self.most - 1
     }
 
     pub fn short(&self, wanted: u64) -> String {
@@ -168,7 +181,7 @@ impl Ports {
     /// port: at first, and now.
     pub fn told(&self) -> Option<[u64; 4]> {
         let waiting = held(self.server?).1;
-        Some([self.each, u64::from(self.last), self.waited, waiting])
+        Some([self.each, u64::from(self.last - self.first + 1), self.waited, waiting])
     }
 }
 
