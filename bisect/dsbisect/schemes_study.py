@@ -9,7 +9,7 @@ from dsbisect.rows_study import MeasureRequest, measure_row
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InconclusiveError, UsageError
 from dsharness.machine.host import available_cpus, share_cpus
-from dsharness.measure.golden_state import Golden, golden_state
+from dsharness.measure.golden_state import Golden
 from dsharness.measure.instance import serve
 from dsharness.model import DirectoryContent, LdcltWorkload, Matrix, Row, Settings
 from dsharness.products import notable_versions, product_of
@@ -117,11 +117,8 @@ class SchemesStudy:
         supply = RowSupply(engine=engine, matrix=asked.matrix, relock=asked.relock)
         cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
         try:
-            golden = golden_state(
-                engine, supply.image(row.id, show), supply.system(row.id),
-                Seed(content=LOOKED_AT, settings=DEFAULT), progress=show, keep=asked.keep,
-            )  # fmt: skip
-            supply.check(row.id, golden)
+            seed = Seed(content=LOOKED_AT, settings=DEFAULT)
+            golden = supply.golden(row.id, seed, show, keep=asked.keep)
             show("asking the server which password schemes it offers")
             with serve(engine, golden, cpus, keep=asked.keep) as instance, instance.needed():
                 keeper = instance.system

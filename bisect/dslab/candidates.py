@@ -8,7 +8,7 @@ from typing import Protocol
 
 from dsbuilds.built_row import check_promise, row_image
 from dsharness.containers.engine import Engine
-from dsharness.measure.golden_state import Golden
+from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.model import DriverName, Image, Matrix, Row, SystemName
 from dsharness.products import product_of, source_system
 from dsharness.progress import Progress
@@ -88,6 +88,17 @@ class RowSupply(PackagedSupply):
 
     def system(self, candidate: str) -> SystemName:
         return system_of(self.matrix.row(candidate))
+
+    def golden(
+        self, candidate: str, seed: Seed, progress: Progress, *, keep: bool = False
+    ) -> Golden:
+        """Its server, filled and checked; a CandidateError where that fails."""
+        golden = golden_state(
+            self.engine, self.image(candidate, progress), self.system(candidate), seed,
+            progress=progress, keep=keep,
+        )  # fmt: skip
+        self.check(candidate, golden)
+        return golden
 
 
 class OfRow(Protocol):

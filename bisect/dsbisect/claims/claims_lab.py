@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import CpuShares, available_cpus, share_cpus
-from dsharness.measure.golden_state import Golden, golden_state
+from dsharness.measure.golden_state import Golden
 from dsharness.model import Content, Matrix, Settings
 from dsharness.systems import Seed
 from dslab.candidates import RowSupply
@@ -52,9 +52,5 @@ class ClaimsLab:
             self.watcher.preparing(row, what)
 
         supply = RowSupply(engine=self.engine, matrix=self.matrix, relock=self.relock)
-        golden = golden_state(
-            self.engine, supply.image(row, show), supply.system(row),
-            Seed(content=content, settings=settings), progress=show, keep=self.keep,
-        )  # fmt: skip
-        supply.check(row, golden)
-        return golden
+        seed = Seed(content=content, settings=settings)
+        return supply.golden(row, seed, show, keep=self.keep)

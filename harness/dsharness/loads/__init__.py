@@ -5,7 +5,15 @@ from __future__ import annotations
 from dsharness.loads.dnsperf import Dnsperf
 from dsharness.loads.ldapload import Ldapload
 from dsharness.loads.ldclt import Ldclt
-from dsharness.loads.load import Extent, Load, LoadReport, Operations, Schedule, Seconds
+from dsharness.loads.load import (
+    Extent,
+    LiveLoad,
+    Load,
+    LoadReport,
+    Operations,
+    Schedule,
+    Seconds,
+)
 
 LOADS: dict[str, Load] = {
     "dnsperf": Dnsperf(),
@@ -13,4 +21,16 @@ LOADS: dict[str, Load] = {
     "ldclt": Ldclt(),
 }
 
-__all__ = ["LOADS", "Extent", "Load", "LoadReport", "Operations", "Schedule", "Seconds"]
+LIVE: dict[str, LiveLoad] = {"ldapload": Ldapload()}
+
+__all__ = [
+    "LIVE",
+    "LOADS",
+    "Extent",
+    "LiveLoad",
+    "Load",
+    "LoadReport",
+    "Operations",
+    "Schedule",
+    "Seconds",
+]

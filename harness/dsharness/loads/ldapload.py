@@ -11,21 +11,16 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
-
-import ldap3
-from ldap3.operation.add import add_operation
-from ldap3.operation.bind import bind_operation
-from ldap3.operation.compare import compare_operation
-from ldap3.operation.delete import delete_operation
-from ldap3.operation.modify import modify_operation
-from ldap3.operation.modifyDn import modify_dn_operation
-from ldap3.operation.search import search_operation
-from ldap3.protocol.convert import build_controls_list
-from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
-from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssue] - its stubs lack it
+from typing import ClassVar
 
 from dsharness.errors import WorkloadError
+from dsharness.loads.ldap_request_bytes import (
+    GROUP_MASK,
+    VALUE_MASK,
+    encoded,
+    first_bind,
+    simple_bind,
+)
 from dsharness.loads.load import (
     CUT,
     Extent,
@@ -33,19 +28,19 @@ from dsharness.loads.load import (
     Operations,
     Schedule,
     SourcePorts,
+    Worker,
     last_of,
 )
 from dsharness.model import (
+    USER_BIND,
     Latencies,
     LdaploadWorkload,
     LdapRequest,
-    LdapStep,
     LdapTransport,
     RequestKind,
     Workload,
 )
 from dsharness.systems.ldap.directory import (
-    DIGITS,
     SHARED_MASKS,
     USER_MASK,
     Site,
@@ -53,15 +48,14 @@ from dsharness.systems.ldap.directory import (
     shared_names,
     user_name,
 )
-from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
+from dsharness.systems.ldap.directory_system import SOCKET_NAME, LdapEndpoint, OwnDirectory
 from dsharness.systems.system import SHARED_FOLDER, Endpoint
 
 REQUESTS_FILE = "requests.txt"
 MOST_REQUESTS, MOST_BYTES = 20_000, 32 << 20  # of one file; it is read again from its beginning
+ADDRESSES = 12  # of each of several workers
+LAST_S = 10.0  # for the last answers, once the time is over in which operations begin
 LATE_US = 1000.0  # half of the operations begun later than this: the load did not keep its schedule
-# Stand in an encoded request for what takes their place: a text of the same length.
-VALUE_MASK = "Y" * 12
-GROUP_MASK = "group" + DIGITS * "X"
 
 _RUN = """\
 "$@"
@@ -70,28 +64,28 @@ echo "load ended with status $status"
 exit $status
 """
 
-_SCOPES = {"base": ldap3.BASE, "one": ldap3.LEVEL, "subtree": ldap3.SUBTREE}
-_CHANGES = {
-    "replace": ldap3.MODIFY_REPLACE, "add": ldap3.MODIFY_ADD, "delete": ldap3.MODIFY_DELETE,
-}  # fmt: skip
-
 
 class Ldapload:
     """The driver of the lab's own LDAP load."""
 
+    most_workers: ClassVar[int] = 20
     grace_s: ClassVar[float] = 35.0  # it waits up to 30 s until a connection is bound
     source: ClassVar[Path | None] = Path(__file__).with_suffix("")
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """Requests of one turn, in their own order; both members of a pair get the same."""
-        load, site = _ldap(workload, endpoint)
-        return {REQUESTS_FILE: "".join(f"{line}\n" for line in _lines(load, site, turn))}
+        load, server = _ldap(workload, endpoint)
+        lines = (
+            _lines(load, server.users, turn)
+            if isinstance(server, OwnDirectory)
+            else _binds(load, server, turn)
+        )
+        return {REQUESTS_FILE: "".join(f"{line}\n" for line in lines)}
 
     def argv(
         self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
     ) -> list[str]:
         load, _ = _ldap(workload, endpoint)
-        url = _url(load.over, endpoint)
         match extent:
             case Operations():
                 much = ["--operations", str(extent.total(load.threads))]
@@ -100,7 +94,23 @@ class Ldapload:
                 much = ["--rate", f"{extent.per_second:g}", "--operations", count]
             case _:
                 much = ["--seconds", str(extent.seconds)]
-        limit_s = 2 * extent.limit_s + 1
+        return self._run(load, _url(load.over, endpoint), folder, 2 * extent.limit_s + 1, much)
+
+    def live_argv(
+        self, workload: Workload, endpoint: Endpoint, folder: str, worker: Worker
+    ) -> list[str]:
+        """A block of source addresses is the worker's own."""
+        load, _ = _ldap(workload, endpoint)
+        first = 1 + (worker.number - 1) * ADDRESSES
+        much = ["--seconds", f"{worker.seconds:g}", "--tells", "1"]
+        much += ["--first", str(first), "--addresses", str(ADDRESSES)]
+        if worker.per_second is not None:
+            much += ["--rate", f"{worker.per_second:g}"]
+        return self._run(load, _url(load.over, endpoint), folder, worker.seconds + LAST_S, much)
+
+    def _run(
+        self, load: LdaploadWorkload, url: str, folder: str, limit_s: float, much: list[str]
+    ) -> list[str]:
         others = ["--silent", str(load.silent)] if load.silent else []
         if load.disturber is not None:
             others += ["--disturbers", str(load.disturber.connections)]
@@ -150,9 +160,12 @@ def _url(over: LdapTransport, endpoint: Endpoint) -> str:
     return f"{over}://{endpoint.host}:{port}"
 
 
-def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Site]:
-    if isinstance(workload, LdaploadWorkload) and isinstance(endpoint, OwnDirectory):
-        return workload, endpoint.users
+def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, LdapEndpoint]:
+    if isinstance(workload, LdaploadWorkload) and (
+        isinstance(endpoint, OwnDirectory)
+        or (isinstance(endpoint, LdapEndpoint) and workload.requests == (USER_BIND,))
+    ):
+        return workload, endpoint
     raise WorkloadError(
         f"workload {workload.id} is only for directories that the lab made",
         hint="choose a workload that fits the rows; `dsbisect matrix show` lists both",
@@ -165,11 +178,20 @@ def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
     A step that connects has that word in place of bytes.
     """
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
-    yield f"first 0 - - {_first(load, site).hex()}"
+    yield f"first 0 - - {first_bind(load, site).hex()}"
     yield from _operations(load, load.requests, site, chance)
     if load.disturber is not None:
         yield "disturbers"
         yield from _operations(load, load.disturber.requests, site, chance)
+
+
+def _binds(load: LdaploadWorkload, server: LdapEndpoint, turn: int) -> Iterator[str]:
+    """Each user that someone named binds on a connection of its own."""
+    users = [server.users.user(number) for number in range(load.distinct_users)]
+    random.Random(f"{load.id}/{turn}").shuffle(users)  # noqa: S311 - fairness, not secrecy
+    yield "first 0 - - "
+    for user in users[:MOST_REQUESTS]:
+        yield _line(USER_BIND, (b"", simple_bind(user.dn, user.password)))
 
 
 def _operations(
@@ -177,7 +199,7 @@ def _operations(
 ) -> Iterator[str]:
     users = list(range(load.distinct_users))
     chance.shuffle(users)
-    masked = [(each, tuple(_encoded(step, site) for step in each.steps)) for each in requests]
+    masked = [(each, tuple(encoded(step, site) for step in each.steps)) for each in requests]
     shares = [pair for pair in masked for _ in range(pair[0].share)]
     for number in range(_count(masked, len(users) * len(shares))):
         if number % len(shares) == 0:
@@ -220,109 +242,6 @@ def _line(asked: LdapRequest, bodies: Sequence[bytes]) -> str:
         words += ["-" if each is None else str(each) for each in numbers]
         words.append("connect" if step.kind is RequestKind.CONNECT else body.hex())
     return " ".join(words)
-
-
-class _Nobodies:
-    """Parts of a filter, as many as its format says."""
-
-    def __format__(self, number: str) -> str:
-        return "".join(f"(uid=nobody{each:0{DIGITS}d})" for each in range(int(number)))
-
-
-def _encoded(asked: LdapStep, site: Site) -> bytes:
-    """A request with masks where each one has a name or a value."""
-    known = {
-        "user": USER_MASK, "user_dn": f"uid={USER_MASK},{site.people}",
-        "group_dn": f"cn={GROUP_MASK},{site.people}", "value": VALUE_MASK,
-        "new_dn": f"uid={VALUE_MASK},{site.people}", "people": site.people, "suffix": site.suffix,
-        "manager": site.manager, "nobodies": _Nobodies(), **SHARED_MASKS,
-    }  # fmt: skip
-    base, filter_, value = (
-        text.format_map(known) for text in (asked.base, asked.filter, asked.value)
-    )
-    match asked.kind:
-        case RequestKind.WAIT | RequestKind.CONNECT:
-            return b""
-        case RequestKind.SEARCH:
-            request = search_operation(
-                base, filter_, _SCOPES[asked.scope], ldap3.DEREF_NEVER, list(asked.attributes),
-                0, 0, False, False, False,
-            )  # fmt: skip
-        case RequestKind.COMPARE:
-            request = compare_operation(base, asked.attribute, value, False)
-        case RequestKind.MODIFY:
-            request = modify_operation(
-                base, {asked.attribute: [(_CHANGES[asked.change], [value])]}, False
-            )
-        case RequestKind.ADD:
-            request = add_operation(base, site.plain_attributes(value), False)
-        case RequestKind.RENAME:
-            request = modify_dn_operation(base, value, True)
-        case RequestKind.DELETE:
-            request = delete_operation(base)
-        case RequestKind.BIND:
-            request = _bind(asked, base, site)
-    return _body(_NAMES[asked.kind], request, tuple(_controls(asked)))
-
-
-def _bind(asked: LdapStep, who: str, site: Site) -> Any:  # noqa: ANN401 - ldap3 is untyped
-    if asked.mechanism == "external":
-        return bind_operation(3, ldap3.SASL, "", None, "EXTERNAL")
-    if asked.mechanism == "plain":
-        said = f"\0{USER_MASK}\0{site.user_password}".encode()
-        return bind_operation(3, ldap3.SASL, "", None, "PLAIN", said)
-    password = site.manager_password if who == site.manager else site.user_password
-    return bind_operation(3, ldap3.SIMPLE, who, password)
-
-
-_NAMES = {
-    RequestKind.SEARCH: "searchRequest", RequestKind.COMPARE: "compareRequest",
-    RequestKind.MODIFY: "modifyRequest", RequestKind.ADD: "addRequest",
-    RequestKind.RENAME: "modDNRequest", RequestKind.DELETE: "delRequest",
-    RequestKind.BIND: "bindRequest",
-}  # fmt: skip
-
-
-def _first(load: LdaploadWorkload, site: Site) -> bytes:
-    """A bind of the manager, which is cheap in every version, or of the first user."""
-    who, password = site.manager, site.manager_password
-    if load.bound_as == "user":
-        who, password = site.user_dn(0), site.user_password
-    return _body("bindRequest", bind_operation(3, ldap3.SIMPLE, who, password))
-
-
-SORT = "1.2.840.113556.1.4.473"  # the control by which a server sorts (RFC 2891)
-WINDOW = "2.16.840.1.113730.3.4.9"  # by which it gives a part of the list (a draft: "vlv-09")
-
-
-def _controls(asked: LdapStep) -> Iterator[tuple[str, bytes]]:
-    if asked.sort is not None:
-        key = _ber(0x04, asked.sort.encode())
-        yield SORT, _ber(0x30, _ber(0x30, key))
-    if asked.window is not None:
-        place = _ber(0xA0, _number(asked.window.first) + _number(0))
-        yield WINDOW, _ber(0x30, _number(0) + _number(asked.window.entries - 1) + place)
-
-
-def _ber(tag: int, content: bytes) -> bytes:
-    """An element shorter than 128 bytes."""
-    return bytes([tag, len(content), *content])
-
-
-def _number(number: int) -> bytes:
-    return _ber(0x02, number.to_bytes(number.bit_length() // 8 + 1, "big"))
-
-
-def _body(name: str, request: Any, controls: Sequence[tuple[str, bytes]] = ()) -> bytes:  # noqa: ANN401 - untyped
-    """Everything of a message after its id; a server without a control must refuse the request."""
-    message = LDAPMessage()
-    message["messageID"] = MessageID(1)
-    message["protocolOp"] = ProtocolOp().setComponentByName(name, request)
-    if controls:
-        message["controls"] = build_controls_list([(oid, True, value) for oid, value in controls])
-    encoded = bytes(encode(message))
-    header = 2 + (encoded[1] & 0x7F if encoded[1] & 0x80 else 0)
-    return encoded[header + 3 :]
 
 
 _TOTAL = re.compile(r"^operations (\d+)$", re.MULTILINE)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -101,6 +102,29 @@ class LoadReport:
         seconds = self.active_s or len(self.per_second)
         return self.total / seconds if self.total and seconds else None
 
+    @classmethod
+    def joined(cls, parts: Sequence[LoadReport]) -> LoadReport:
+        """What the parts of one run, which follow each other, say together."""
+        kinds = dict.fromkeys(kind for part in parts for kind in part.latencies)
+        late = [part.late for part in parts if part.late]
+        errors = Counter[str]()
+        for part in parts:
+            errors.update(part.errors)
+        return cls(
+            active_s=sum(part.active_s or 0 for part in parts),
+            total=sum(part.total or 0 for part in parts),
+            errors=errors,
+            client_cpu_us=sum(part.client_cpu_us or 0 for part in parts),
+            starved_us=sum(part.starved_us for part in parts),
+            latencies={
+                kind: Latencies.merged(
+                    part.latencies[kind] for part in parts if kind in part.latencies
+                )
+                for kind in kinds
+            },
+            late=Latencies.merged(late) if late else None,
+        )
+
 
 class Load(Protocol):
     """How one tool applies a workload, and how its output is read."""
@@ -127,6 +151,48 @@ class Load(Protocol):
     def objections(self, report: LoadReport) -> Iterator[str]:
         """What the load itself did wrong, beyond errors and counts; never a candidate's fault."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """One of several loads that ask the same server at the same time."""
+
+    number: int  # from 1
+    seconds: float
+    per_second: float | None = None  # operations that it begins; None: as many as are answered
+
+
+class LiveLoad(Load, Protocol):
+    """A load that says each second what came of it, and of which several go at once."""
+
+    most_workers: ClassVar[int]
+
+    def live_argv(
+        self, workload: Workload, endpoint: Endpoint, folder: str, worker: Worker
+    ) -> list[str]:
+        """One run, bounded in time by itself; its connections come from addresses of its own."""
+        ...
+
+
+NOW, OVER = "now ", "now over"  # how a line begins that a load says while it runs; a second's last
+
+
+class LiveSeconds:
+    """Takes what a load says line by line; each second is a report of its own."""
+
+    def __init__(self, load: LiveLoad) -> None:
+        self._load = load
+        self._lines: list[str] = []
+
+    def hear(self, line: str) -> LoadReport | None:
+        """The second that ends with this line."""
+        if line == OVER:
+            text = "".join(self._lines)
+            self._lines.clear()
+            return self._load.parse(text)
+        if line.startswith(NOW):
+            self._lines.append(f"{line.removeprefix(NOW)}\n")
+        return None
 
 
 def last_of(pattern: re.Pattern[str], text: str) -> str | None:

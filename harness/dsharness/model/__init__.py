@@ -37,6 +37,7 @@ from dsharness.model.campaign import (
 from dsharness.model.content import Content, DirectoryContent, DirectoryPlugin, ZoneContent, largest
 from dsharness.model.ldap_requests import (
     SHARERS,
+    USER_BIND,
     Disturber,
     LdapRequest,
     LdapStep,
@@ -115,6 +116,7 @@ __all__ = [
     "NO_DIFFERENCE",
     "OWN",
     "SHARERS",
+    "USER_BIND",
     "AppliedPatch",
     "AptPackages",
     "Base",

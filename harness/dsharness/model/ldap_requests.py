@@ -196,6 +196,12 @@ class LdapRequest(LdapStep):
             yield "`then` with `kind: connect`, which by itself asks for nothing"
 
 
+# All that a directory is asked whose entries nobody knows.
+USER_BIND = LdapRequest(
+    kind=RequestKind.CONNECT, then=(LdapStep(kind=RequestKind.BIND, base="{user_dn}"),)
+)
+
+
 class Disturber(Value):
     """Requests of other connections, in a closed loop as long as the load itself runs.
 

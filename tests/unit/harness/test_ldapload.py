@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
-from dsharness.loads import ldapload
+from dsharness.loads import ldap_request_bytes, ldapload
 from dsharness.loads.load import CUT, LoadReport, Operations, Schedule, Seconds
 from dsharness.model import SHARERS, DirectoryContent, Latencies, LdaploadWorkload, largest
 from dsharness.systems.ldap.directory import Site
@@ -86,8 +86,8 @@ def test_requests_are_what_the_workload_says() -> None:
     assert entry[1].endswith(SITE.people.encode())
     ((_, (replace, (_, (name, (_, values))))),) = changes[1]
     assert (replace, name) == ((0x0A, b"\x02"), (0x04, b"description"))
-    assert len(values[0][1]) == len(ldapload.VALUE_MASK)
-    assert ldapload.VALUE_MASK.encode() not in values[0][1]
+    assert len(values[0][1]) == len(ldap_request_bytes.VALUE_MASK)
+    assert ldap_request_bytes.VALUE_MASK.encode() not in values[0][1]
 
 
 @pytest.mark.whole
@@ -166,7 +166,7 @@ def test_a_login_binds_as_its_user_and_as_the_manager_again() -> None:
 def test_a_server_is_asked_to_sort_and_must() -> None:
     line = lines(workload(requests=[SEARCH | {"sort": "cn"}]))[1]
     _, (controls, ((_, (kind, critical, value)),)) = tree(bytes.fromhex(line[4]))
-    assert (controls, kind[1].decode(), critical[1]) == (0xA0, ldapload.SORT, b"\xff")
+    assert (controls, kind[1].decode(), critical[1]) == (0xA0, ldap_request_bytes.SORT, b"\xff")
     assert tree(value[1]) == [(0x30, [(0x30, [(0x04, b"cn")])])]
 
 
@@ -174,7 +174,7 @@ def test_a_part_of_a_sorted_list_is_asked_for_by_its_place() -> None:
     asked = SEARCH | {"sort": "cn", "window": {"first": 1000, "entries": 20}}
     line = lines(workload(requests=[asked]))[1]
     _, (_, (_, (_, (kind, critical, value)))) = tree(bytes.fromhex(line[4]))
-    assert (kind[1].decode(), critical[1]) == (ldapload.WINDOW, b"\xff")
+    assert (kind[1].decode(), critical[1]) == (ldap_request_bytes.WINDOW, b"\xff")
     place = (0xA0, [(0x02, (1000).to_bytes(2)), (0x02, b"\0")])
     assert tree(value[1]) == [(0x30, [(0x02, b"\0"), (0x02, b"\x13"), place])]
 
