@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 from dsbisect.claims.binds_measured import bind_workload, measure_binds, scheme_settings
 from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
+from dsbisect.load_study import PROGRAM, locust_program
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InconclusiveError, InstanceError
 from dsharness.loads import LOADS
@@ -24,7 +23,6 @@ from dsharness.products.published_claims import BindsMeasured, ToolsCompared
 from dsresults.compare.trial_claims import ToolFigures, ToolRate
 from dsresults.number_text import counted
 
-PROGRAM = "locust"
 USERS_OF_LOCUST = 16  # greenlets that bind, of all workers together
 BEGIN_AND_END_S = 60.0
 MISSING = "there is no program locust (pip install 'dsbisect[load]', or `make reproduce-claims`)"
@@ -65,7 +63,7 @@ def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
     """ToolFigures without rates where Locust cannot be started."""
     arm = compared.arm
     lab.watcher.preparing(arm.row, f"looking for {PROGRAM}")
-    program = _program()
+    program = locust_program()
     if program is None:
         return ToolFigures(arm=str(arm), missing=MISSING)
     asked = BindsMeasured(kind="binds", arms=(arm,), users=(compared.users,), minutes=1)
@@ -95,12 +93,6 @@ def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
         cpus=measured.server_cpus,
         cpu_us=line.most.cpu_us,
     )
-
-
-def _program() -> str | None:
-    """Locust of the lab's own environment, otherwise one on the path."""
-    own = Path(sys.executable).with_name(PROGRAM)
-    return str(own) if own.exists() else shutil.which(PROGRAM)
 
 
 def _locust(

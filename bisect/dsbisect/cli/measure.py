@@ -117,9 +117,7 @@ def refuse(why: str, given: Mapping[str, object]) -> None:
     """UsageError for the first of these that was given."""
     for name, value in given.items():
         if value:
-            raise UsageError(
-                f"{name} {why}", hint="`dsbisect measure --help` tells what is for what"
-            )
+            raise UsageError(f"{name} {why}", hint="`--help` tells what is for what")
 
 
 def measure_by_address(

@@ -150,6 +150,11 @@ COMMANDS = {
         place="measure:measure",
         summary="Build, serve and measure one row, or measure a directory by its address.",
     ),
+    "load": Lazy(
+        place="load:load",
+        summary="Load a server with several workers, for a while: percentiles, errors, whether "
+        "they kept up.",
+    ),
     "schemes": Lazy(
         place="schemes:schemes",
         summary="Measure every password scheme that rows offer: what is stored, a bind's cost, "

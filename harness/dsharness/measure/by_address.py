@@ -209,7 +209,7 @@ def measure_address(
     machine = machine_now(engine, way.cpus)
     procedure = Procedure(version=PROCEDURE, way=way.name, loader=loader.key)
     with bench(engine, instance, loader, way.cpus, machine, procedure, keep=keep) as at:
-        _check_name(at.load, request.address)
+        found_host(at.load, request.address)
         visit = Visit(request=request, at=at, progress=progress)
         visit.take(request.trial, number=0)
         runs, stopped = visit.runs()
@@ -302,14 +302,19 @@ def _run_of(sample: Sample, threads: int) -> AddressRun:
     )
 
 
-def _check_name(box: Container, address: LdapAddress) -> None:
-    """The load itself cannot distinguish an unknown name from a closed port."""
-    if not box.execute("env", RESOLVE, "getent", "ahosts", address.host).ok:
+def found_host(box: Container, address: LdapAddress, kind: str = "ahosts") -> str:
+    """The host in numbers, as the load's container knows it.
+
+    The load itself cannot distinguish an unknown name from a closed port.
+    """
+    found = box.execute("env", RESOLVE, "getent", kind, address.host)
+    if not found.ok or not found.stdout.split():
         raise WorkloadError(
             f"{address}: no such host as seen from the load's container",
             hint="give the address in numbers, or --network for one in which the name is known",
             log=box.log,
         )
+    return found.stdout.split()[0]
 
 
 def _facts(request: AddressRequest) -> tuple[Facts, dict[str, str]]:

@@ -1,0 +1,176 @@
+"""`load`: workers of the lab's own load on one server, to look at on Locust's page or to judge by.
+
+A server that someone else runs is asked for binds only, never faster than was said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, Relock, SettingsId
+from dsbisect.cli.measure import (
+    AddressOptions,
+    BindDn,
+    LoadNetwork,
+    PasswordFile,
+    UsersFile,
+    refuse,
+    request_of,
+)
+from dsharness.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from dsharness.measure.by_address import AddressRequest
+    from dsharness.model import Matrix, Workload
+
+DEFAULT_WORKLOAD = "search-as-user"
+USUAL_CONNECTIONS = 4
+OF_ADDRESS = ("--users", "--bind-dn", "--password-file", "--network")
+
+
+def load(  # noqa: PLR0913 - each is an option
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROW|ADDRESS",
+            help="A row of the matrix, or ldap://HOST:PORT.",
+            show_default=False,
+        ),
+    ],
+    *,
+    gui: Annotated[
+        bool, typer.Option("--gui", help="Show it on Locust's page, on this machine only.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=1, max=65535, help="Of the page. Default: a free one.", show_default=False
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=20, help="Each adds its own rate.")
+    ] = 1,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            min=0.1,
+            max=100_000,
+            help="Operations a second that each worker begins. Default: as many as are answered; "
+            "an address needs it.",
+            show_default=False,
+        ),
+    ] = None,
+    connections: Annotated[
+        int | None,
+        typer.Option(
+            "--connections",
+            min=1,
+            max=1000,
+            help="Of each worker. Default: the workload's.",
+            show_default=False,
+        ),
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option("--minutes", min=0.05, max=480, help="Then it ends by itself.")
+    ] = 1.0,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            help="A workload of ldapload, or a YAML file with one. Default: search-as-user.",
+            show_default=False,
+        ),
+    ] = None,
+    settings_id: SettingsId = "default",
+    matrix: MatrixFile = None,
+    relock: Relock = False,
+    keep: Keep = False,
+    as_json: AsJson = False,
+    users: UsersFile = None,
+    bind_dn: BindDn = None,
+    password_file: PasswordFile = None,
+    network: LoadNetwork = None,
+) -> None:
+    """Load a server with several workers, for a while: percentiles, errors, whether they kept up.
+
+    Example: dsbisect load debian-12 --gui --workers 2 --rate 500 --minutes 10
+
+    Example: dsbisect load ldap://127.0.0.1:3389 --users users.tsv --rate 50 --json
+    """
+    from rich.console import Console
+
+    from dsbisect.load_study import LoadRequest, drive_load, live_workload
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import find_settings, load_matrix
+    from dsresults.compare.driven_load import told_load
+
+    if port is not None and not gui:
+        raise UsageError("--port is of no use without --gui", hint="add --gui, or leave it out")
+    checked = load_matrix(matrix)
+    if "://" in target:
+        refuse("is of no use with an address", {"--workload": workload, "--relock": relock})
+        who = AddressOptions(
+            address=target,
+            users=users,
+            bind_dn=bind_dn,
+            password_file=password_file,
+            network=network,
+            runs=1,
+            operations=1,
+            threads=connections or USUAL_CONNECTIONS,
+            limit_s=60 * minutes,
+        )
+        server: str | AddressRequest
+        server, asked = _of_address(who, rate)
+    else:
+        of_address = (users, bind_dn, password_file, network)
+        refuse("needs an address", dict(zip(OF_ADDRESS, of_address, strict=True)))
+        server, asked = _of_row(checked, target, workload or DEFAULT_WORKLOAD)
+    request = LoadRequest(
+        matrix=checked,
+        target=server,
+        workload=live_workload(asked, rate, connections, workers),
+        settings=find_settings(checked, settings_id),
+        workers=workers,
+        seconds=60 * minutes,
+        gui=gui,
+        port=port,
+        relock=relock,
+        keep=keep,
+    )
+    console = Console(stderr=True, highlight=False)
+
+    def show(what: str) -> None:
+        console.print(what, markup=False, soft_wrap=True)
+
+    found = drive_load(request, detect(), show)
+    typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join(told_load(found)))
+    if found.interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if found.objections:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _of_row(matrix: Matrix, name: str, workload: str) -> tuple[str, Workload]:
+    from dsbuilds.build_request import check_rows
+    from dsharness.matrix import find_row, find_workload
+
+    row = find_row(matrix, name)
+    check_rows(matrix, (row,))
+    return row.id, find_workload(matrix, workload)
+
+
+def _of_address(who: AddressOptions, rate: float | None) -> tuple[AddressRequest, Workload]:
+    """Its users bind, and no more often than was said: the server is someone else's."""
+    from dsbisect.load_study import user_binds
+
+    if rate is None:
+        raise UsageError(
+            f"{who.address}: how many binds a second may it get?",
+            hint="--rate N: of each worker; a server of others is never loaded as far as it goes",
+        )
+    asked = request_of(who)
+    return asked, user_binds(len(asked.users), rate, who.threads)

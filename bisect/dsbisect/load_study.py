@@ -1,0 +1,331 @@
+"""A load that one can look at: workers of the lab's own load, shown by Locust while they run.
+
+Locust is only the page and the hand that starts the workers. The verdict comes from what the
+workers themselves have measured.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dsbuilds.built_row import load_image
+from dsharness.containers.container import Container, running
+from dsharness.containers.engine import Engine
+from dsharness.containers.lab_folders import scratch_folder
+from dsharness.errors import ToolMissingError, UsageError
+from dsharness.loads import LIVE, LiveLoad
+from dsharness.loads.load import Worker
+from dsharness.machine.host import CpuShares, available_cpus
+from dsharness.machine.machine_lock import measuring_alone
+from dsharness.measure.by_address import CANDIDATE, AddressRequest, found_host
+from dsharness.measure.instance import Instance, serve
+from dsharness.measure.sample import LOAD_FOLDER, load_options
+from dsharness.model import USER_BIND, Image, LdaploadWorkload, Matrix, Settings, Value, Workload
+from dsharness.paths import logs_home
+from dsharness.process.command import Completed, atomic_write, run
+from dsharness.process.deadline import Deadline
+from dsharness.progress import Progress
+from dsharness.systems.readiness import shared_folder
+from dslab.candidates import RowSupply
+from dslab.lab_conditions import LabConditions
+from dsresults.compare.driven_load import DrivenLoad, driven_load, worker_heard
+from dsresults.number_text import counted, duration, significant
+
+PROGRAM = "locust"
+PLAN_VARIABLE = "DSBISECT_LOAD_PLAN"
+BEGIN_AND_END_S = 60.0
+LOCUSTFILE = Path(__file__).with_name("load_users.py")
+LOOPBACK = "127.0.0.1"
+# What ends a worker must know its process: the program that started it knows podman's only.
+_KNOWN = 'echo $$ >/tmp/worker; exec "$@"'
+WORKER = "worker "
+KEPT_BYTES = 1 << 16  # of what Locust says
+_STOP = 'kill "$(cat /tmp/worker)"'
+
+
+class PlannedWorker(Value):
+    """How a worker is started and stopped, and where what it says is kept."""
+
+    name: str
+    argv: tuple[str, ...]
+    stop: tuple[str, ...]
+    said: str
+
+
+class LoadPlan(Value):
+    """What the locustfile does."""
+
+    tool: str
+    workers: tuple[PlannedWorker, ...]
+    limit_s: float
+    cpus: tuple[int, ...]
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRequest:
+    """Which server, under how much load, for how long."""
+
+    matrix: Matrix
+    target: str | AddressRequest  # a row, or a server that someone else runs
+    workload: LdaploadWorkload  # of each worker; its schedule is the worker's own rate
+    settings: Settings
+    workers: int = 1
+    seconds: float = 60.0
+    gui: bool = False
+    port: int | None = None  # of the page; None: one that is free
+    relock: bool = False
+    keep: bool = False
+
+    @property
+    def load(self) -> LiveLoad:
+        return LIVE[self.workload.tool]
+
+    @property
+    def name(self) -> str:
+        return self.target if isinstance(self.target, str) else str(self.target.address)
+
+    @property
+    def asked_per_s(self) -> float | None:
+        rate = self.workload.scheduled
+        return None if rate is None else rate * self.workers
+
+    def __str__(self) -> str:
+        pace = (
+            f"{significant(self.asked_per_s)} operations/s"
+            if self.asked_per_s
+            else "as fast as it answers"
+        )
+        return (
+            f"{self.name}: {self.workload.title}, {pace}, by {counted(self.workers, 'worker')} of "
+            f"{counted(self.workload.threads, 'connection')}, for {duration(self.seconds)}"
+        )
+
+
+def live_workload(
+    workload: Workload, rate: float | None, connections: int | None, workers: int
+) -> LdaploadWorkload:
+    """The load of one worker; UsageError for one that cannot be looked at, or not by several."""
+    hint = "take one with `tool: ldapload`, such as search-as-user; docs/workloads.md lists them"
+    if not isinstance(workload, LdaploadWorkload):
+        raise UsageError(
+            f"workload {workload.named!r}: {workload.tool} says nothing while it runs", hint=hint
+        )
+    if workload.writes and workers > 1:
+        raise UsageError(
+            f"workload {workload.named!r} writes: several workers would change the same entries",
+            hint="take --workers 1, or a workload that only reads",
+        )
+    load = workload.model_copy(
+        update={
+            "scheduled": rate or workload.scheduled,
+            "threads": connections or workload.threads,
+        }
+    )
+    for parameter, allowed in load.contradictions():
+        raise UsageError(f"workload {workload.named!r}: {parameter}: {allowed}", hint=hint)
+    return load
+
+
+def user_binds(users: int, rate: float, connections: int) -> LdaploadWorkload:
+    """All that a server of someone else is asked: so many users connect, bind and unbind."""
+    return LdaploadWorkload(
+        id="by-address",
+        title=f"binds of {counted(users, 'user')}",
+        users=users,
+        distinct_users=users,
+        threads=connections,
+        scheduled=rate,
+        requests=(USER_BIND,),
+    )
+
+
+def locust_program() -> str | None:
+    """Locust of the lab's own environment, otherwise one on the path."""
+    own = Path(sys.executable).with_name(PROGRAM)
+    return str(own) if own.exists() else shutil.which(PROGRAM)
+
+
+def drive_load(request: LoadRequest, engine: Engine, progress: Progress) -> DrivenLoad:
+    """Prepare server and workers, drive the load, and say what came of it; also after a Ctrl-C."""
+    program = Path(sys.executable).with_name(PROGRAM)
+    if not program.exists():  # one elsewhere could not import the lab
+        raise ToolMissingError("Locust is not installed", hint="pip install 'dsbisect[load]'")
+    loader = load_image(engine, request.matrix, request.workload.tool, progress=progress)
+    with (
+        _served(request, engine, progress) as (instance, cpus),
+        instance.needed(),
+        _Crew.of(request, engine, instance, loader, cpus) as crew,
+        measuring_alone(progress),
+    ):
+        progress(str(request))
+        before_us = instance.cpu_us()
+        done = crew.drive(program, progress)
+        after_us = instance.cpu_us()
+        seen = [] if instance.alive else ["the server ended during the load"]
+    if done is None:
+        progress("interrupted: these are the figures so far")
+    elif not done.ok:
+        seen.append(f"{PROGRAM}: {done.end} ({crew.log})")
+    known = before_us is not None and after_us is not None
+    return driven_load(
+        request.name,
+        request.workload.title,
+        request.asked_per_s,
+        [
+            worker_heard(
+                request.load, each.name, _text(Path(each.said)), each.said, stopped=done is None
+            )
+            for each in crew.plan.workers
+        ],
+        (after_us or 0) - (before_us or 0) if known else None,
+        seen,
+        interrupted=done is None,
+    )
+
+
+def _text(said: Path) -> str:
+    """All that a worker said; nothing if it was never started."""
+    return said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
+
+
+@contextmanager
+def _served(
+    request: LoadRequest, engine: Engine, progress: Progress
+) -> Iterator[tuple[Instance, CpuShares]]:
+    """The server, and which CPUs are whose."""
+    at = request.target
+    if isinstance(at, AddressRequest):
+        instance = Instance(candidate_id=CANDIDATE, endpoint=at.endpoint, network=at.network)
+        yield instance, CpuShares(server=(), load=available_cpus(), pinned=False)
+        return
+    supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
+    conditions = LabConditions.on(
+        engine,
+        matrix=request.matrix,
+        settings=request.settings,
+        workloads=(request.workload,),
+        duet=False,
+        keep=request.keep,
+    )
+    conditions.refuse_unfit(at, supply.system(at))
+    golden = supply.golden(at, conditions.seed, progress, keep=request.keep)
+    cpus = conditions.way.cpus
+    with serve(engine, golden, cpus, keep=request.keep) as instance:
+        yield instance, cpus
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Crew:
+    """The workers, each in a container of its own, and the plan by which Locust drives them."""
+
+    request: LoadRequest
+    plan: LoadPlan
+    log: Path
+
+    @classmethod
+    @contextmanager
+    def of(
+        cls,
+        request: LoadRequest,
+        engine: Engine,
+        instance: Instance,
+        loader: Image,
+        cpus: CpuShares,
+    ) -> Iterator[_Crew]:
+        name, folder_of = instance.candidate_id, logs_home() / "load"
+        pinned = cpus.load if cpus.pinned else ()
+        server = instance.home.shared if instance.home else None
+        planned: list[PlannedWorker] = []
+        with ExitStack() as made:
+            for number in range(1, request.workers + 1):
+                folder = made.enter_context(shared_folder())
+                box = made.enter_context(
+                    running(
+                        engine,
+                        loader.reference,
+                        "sleep",
+                        "infinity",
+                        purpose=f"load-{name}-worker-{number}",
+                        log=folder_of / f"{name}-worker-{number}.log",
+                        options=load_options(instance.network, folder, pinned, server=server),
+                        keep=request.keep,
+                    )
+                )
+                planned.append(_planned(request, instance, box, folder, number))
+            plan = LoadPlan(
+                tool=request.workload.tool,
+                workers=tuple(planned),
+                limit_s=request.seconds + BEGIN_AND_END_S / 2,
+                cpus=pinned,
+                environment=dict(engine.environment),
+            )
+            yield cls(request=request, plan=plan, log=folder_of / f"{name}-{PROGRAM}.log")
+
+    def drive(self, program: Path, progress: Progress) -> Completed | None:
+        """Locust's whole run; None where a Ctrl-C ended it."""
+        users = str(self.request.workers)
+        argv = [
+            str(program), "-f", str(LOCUSTFILE), "-u", users, "-r", users,
+            "--loglevel", "WARNING", "--exit-code-on-error", "0",
+        ]  # fmt: skip
+        if self.request.gui:
+            port = self.request.port or _free_port()
+            argv += ["--autostart", "--web-host", LOOPBACK, "--web-port", str(port)]
+            progress(
+                f"http://{LOOPBACK}:{port}/ shows it; it ends by itself after "
+                f"{duration(self.plan.limit_s)} at most, and Ctrl-C ends it"
+            )
+        else:
+            argv += ["--headless", "--only-summary"]
+        with scratch_folder("locust") as folder:
+            plan = Path(folder) / "plan.json"
+            atomic_write(plan, self.plan.model_dump_json())
+            for each in self.plan.workers:
+                Path(each.said).unlink(missing_ok=True)
+
+            def heard(line: str) -> None:
+                if line.startswith(WORKER):
+                    progress(line)
+
+            try:
+                return run(
+                    argv, cwd=Path(folder), env={PLAN_VARIABLE: str(plan)}, heard=heard,
+                    deadline=Deadline.after(self.plan.limit_s + BEGIN_AND_END_S),
+                    log=self.log, keep_bytes=KEPT_BYTES,
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                return None
+
+
+def _planned(
+    request: LoadRequest, instance: Instance, box: Container, folder: Path, number: int
+) -> PlannedWorker:
+    """One worker, whose requests come in an order of their own."""
+    endpoint, load = instance.endpoint, request.load
+    if isinstance(request.target, AddressRequest):
+        host = found_host(box, request.target.address, "ahostsv4")
+        endpoint = replace(endpoint, host=host)
+    for name, text in load.files(request.workload, endpoint, number).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    worker = Worker(number=number, seconds=request.seconds, per_second=request.workload.scheduled)
+    argv = load.live_argv(request.workload, endpoint, LOAD_FOLDER, worker)
+    inside = ("podman", "exec", box.name, "sh", "-c")
+    return PlannedWorker(
+        name=f"{WORKER}{number}",
+        argv=(*inside, _KNOWN, "sh", *argv),
+        stop=(*inside, _STOP),
+        said=str(box.log.with_suffix(".txt")),
+    )
+
+
+def _free_port() -> int:
+    """One that nobody uses now."""
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        return int(listening.getsockname()[1])

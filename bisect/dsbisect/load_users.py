@@ -1,0 +1,121 @@
+"""The locustfile of `dsbisect load`: each of Locust's users is one worker of the lab's own load.
+
+A user starts its worker's program and gives Locust what that says each second. Locust shows it;
+the verdict is made of what the program said, which is kept in a file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import gevent
+from locust import User, events, task
+from locust.env import Environment
+from locust.exception import StopUser
+
+from dsbisect.load_study import PLAN_VARIABLE, LoadPlan, PlannedWorker
+from dsharness.loads import LIVE, LoadReport
+from dsharness.loads.load import LiveSeconds
+from dsharness.process.command import Completed, run
+from dsharness.process.deadline import Deadline
+from dsresults.compare.driven_load import STOPPED
+
+KEPT_BYTES = 1 << 16  # of what a worker says, in memory
+PLAN = LoadPlan.model_validate_json(Path(os.environ[PLAN_VARIABLE]).read_text(encoding="utf-8"))
+END = time.monotonic() + PLAN.limit_s
+if PLAN.cpus:
+    os.sched_setaffinity(0, PLAN.cpus)  # never on the server's
+
+
+class WorkerUser(User):
+    """One worker. There are so many as were planned, however many the page asks for."""
+
+    free: ClassVar[list[PlannedWorker]] = list(PLAN.workers)
+    whole: ClassVar[int] = 0
+
+    @task
+    def drive(self) -> None:
+        """Drive it to its end; one that ends before its time ends the load."""
+        if not self.free:
+            raise StopUser
+        worker = self.free.pop(0)
+        try:
+            done = self._run(worker)
+        except BaseException:  # the page's button, or the end of all
+            with Path(worker.said).open("a", encoding="utf-8") as said:
+                said.write(f"{STOPPED}\n")
+            run(worker.stop, env=PLAN.environment, deadline=Deadline.after(10))
+            raise
+        finally:
+            self.free.append(worker)
+        WorkerUser.whole += 1
+        if not LIVE[PLAN.tool].parse(done.stdout).verified:
+            sys.stdout.write(f"{worker.name} ended before its time: so does the load\n")
+            quit_all(self.environment)
+        elif WorkerUser.whole >= len(PLAN.workers):
+            quit_all(self.environment)
+        raise StopUser
+
+    def _run(self, worker: PlannedWorker) -> Completed:
+        seconds = LiveSeconds(LIVE[PLAN.tool])
+        with Path(worker.said).open("w", encoding="utf-8", buffering=1) as said:
+
+            def hear(line: str) -> None:
+                said.write(f"{line}\n")
+                second = seconds.hear(line)
+                if second is not None:
+                    show(self.environment, second)
+
+            return run(
+                worker.argv, env=PLAN.environment, heard=hear, keep_bytes=KEPT_BYTES,
+                deadline=Deadline.after(END - time.monotonic()),
+            )  # fmt: skip
+
+
+def show(environment: Environment, second: LoadReport) -> None:
+    """Tell Locust of each operation of a second."""
+    fire = environment.events.request.fire
+    for kind, latencies in second.latencies.items():
+        for time_us, count in latencies.counts.items():
+            for _ in range(count):
+                fire(
+                    request_type=PLAN.tool, name=kind, response_time=time_us / 1000,
+                    response_length=0, exception=None, context={},
+                )  # fmt: skip
+        gevent.sleep(0)  # for the page
+    for words, count in second.errors.items():
+        for _ in range(count):
+            fire(
+                request_type=PLAN.tool, name="failed", response_time=0, response_length=0,
+                exception=words, context={},
+            )  # fmt: skip
+
+
+def quit_all(environment: Environment) -> None:
+    """End Locust, its page too; from outside of the user that asks for it."""
+
+    def quit_now() -> None:
+        if environment.runner:
+            environment.runner.quit()
+        if environment.web_ui:
+            environment.web_ui.stop()
+
+    gevent.spawn(quit_now)
+
+
+@events.init.add_listener
+def bound(environment: Environment, **_: object) -> None:
+    """Whatever is done on the page: at the end of its time all ends."""
+    gevent.spawn_later(PLAN.limit_s, quit_all, environment)
+
+
+@events.test_start.add_listener
+def begin(**_: object) -> None:
+    """The figures are those of the last start."""
+    WorkerUser.whole = 0
+    for worker in PLAN.workers:
+        Path(worker.said).unlink(missing_ok=True)
