@@ -61,6 +61,7 @@ class PlannedWorker(Value):
 class LoadPlan(Value):
     """What the locustfile does."""
 
+    server: str  # as it was named
     tool: str
     workers: tuple[PlannedWorker, ...]
     limit_s: float
@@ -260,6 +261,7 @@ class _Crew:
                 )
                 planned.append(_planned(request, instance, box, folder, number))
             plan = LoadPlan(
+                server=request.name,
                 tool=request.workload.tool,
                 workers=tuple(planned),
                 limit_s=request.seconds + BEGIN_AND_END_S / 2,

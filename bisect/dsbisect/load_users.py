@@ -6,6 +6,7 @@ the verdict is made of what the program said, which is kept in a file.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -13,17 +14,22 @@ from pathlib import Path
 from typing import ClassVar
 
 import gevent
+from flask import Flask, Response, request
 from locust import User, events, task
 from locust.env import Environment
 from locust.exception import StopUser
+from locust.web import WebUI
 
 from dsbisect.load_study import PLAN_VARIABLE, LoadPlan, PlannedWorker
 from dsharness.loads import LIVE, LoadReport
 from dsharness.loads.load import LiveSeconds
+from dsharness.model import Latencies
 from dsharness.process.command import Completed, run
 from dsharness.process.deadline import Deadline
-from dsresults.compare.driven_load import STOPPED
+from dsresults.compare.driven_load import PERCENTILES, STOPPED, KindFigures, kind_figures
+from dsresults.number_text import significant, whole
 
+TAB = "Exact times"
 KEPT_BYTES = 1 << 16  # of what a worker says, in memory
 PLAN = LoadPlan.model_validate_json(Path(os.environ[PLAN_VARIABLE]).read_text(encoding="utf-8"))
 END = time.monotonic() + PLAN.limit_s
@@ -34,6 +40,8 @@ if PLAN.cpus:
 class WorkerUser(User):
     """One worker. There are so many as were planned, however many the page asks for."""
 
+    host = PLAN.server  # the page shows it
+    seen: ClassVar[dict[str, Latencies]] = {}  # of all workers since the start, by kind
     free: ClassVar[list[PlannedWorker]] = list(PLAN.workers)
     whole: ClassVar[int] = 0
 
@@ -46,14 +54,14 @@ class WorkerUser(User):
         try:
             done = self._run(worker)
         except BaseException:  # the page's button, or the end of all
-            with Path(worker.said).open("a", encoding="utf-8") as said:
-                said.write(f"{STOPPED}\n")
+            note(worker, STOPPED)
             run(worker.stop, env=PLAN.environment, deadline=Deadline.after(10))
             raise
         finally:
             self.free.append(worker)
         WorkerUser.whole += 1
         if not LIVE[PLAN.tool].parse(done.stdout).verified:
+            note(worker, done.end)
             sys.stdout.write(f"{worker.name} ended before its time: so does the load\n")
             quit_all(self.environment)
         elif WorkerUser.whole >= len(PLAN.workers):
@@ -76,10 +84,18 @@ class WorkerUser(User):
             )  # fmt: skip
 
 
+def note(worker: PlannedWorker, words: str) -> None:
+    """Add what the worker itself cannot say."""
+    with Path(worker.said).open("a", encoding="utf-8") as said:
+        said.write(f"{words}\n")
+
+
 def show(environment: Environment, second: LoadReport) -> None:
     """Tell Locust of each operation of a second."""
     fire = environment.events.request.fire
     for kind, latencies in second.latencies.items():
+        before = WorkerUser.seen.get(kind)
+        WorkerUser.seen[kind] = Latencies.merged([before, latencies]) if before else latencies
         for time_us, count in latencies.counts.items():
             for _ in range(count):
                 fire(
@@ -111,11 +127,36 @@ def quit_all(environment: Environment) -> None:
 def bound(environment: Environment, **_: object) -> None:
     """Whatever is done on the page: at the end of its time all ends."""
     gevent.spawn_later(PLAN.limit_s, quit_all, environment)
+    if environment.web_ui and environment.web_ui.app:
+        add_tab(environment.web_ui, environment.web_ui.app)
+
+
+def add_tab(page: WebUI, app: Flask) -> None:
+    """Locust rounds to milliseconds, in which many servers answer: the times as they are."""
+    columns = ["kind", "operations", *(f"p{each:g} (ms)" for each in PERCENTILES), "max (ms)"]
+    structure = [{"key": each, "title": each} for each in columns]
+    page.template_args["extended_tabs"] = [{"title": TAB, "key": TAB}]
+    page.template_args["extended_tables"] = [{"key": TAB, "structure": structure}]
+
+    @app.after_request
+    def with_times(response: Response) -> Response:
+        if request.path == "/stats/requests" and response.is_json:
+            found = [kind_figures(kind, each) for kind, each in WorkerUser.seen.items()]
+            lines = [dict(zip(columns, _cells(each), strict=True)) for each in found]
+            known = {**response.get_json(), "extended_stats": [{"key": TAB, "data": lines}]}
+            response.set_data(json.dumps(known))
+        return response
+
+
+def _cells(figures: KindFigures) -> list[str]:
+    times_us = (*figures.percentiles_us.values(), figures.max_us)
+    return [figures.kind, whole(figures.operations), *(significant(us / 1000) for us in times_us)]
 
 
 @events.test_start.add_listener
 def begin(**_: object) -> None:
     """The figures are those of the last start."""
     WorkerUser.whole = 0
+    WorkerUser.seen.clear()
     for worker in PLAN.workers:
         Path(worker.said).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from pydantic import Field
@@ -19,7 +20,9 @@ from dsresults.number_text import counted, milliseconds, significant, whole
 
 STOPPED = "stopped from outside"  # the last line of a worker that was ended on purpose
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
-MOST_BOUND = 0.1  # of its seconds may be without CPU: with more, the figures are the load's own
+MOST_WAITED = 0.1  # of a second that a worker wants a CPU and has none
+MOST_BOUND = 0.1  # of its seconds may be short of CPU: with more, the figures are the load's own
+LAST_LINES = 3
 KEPT = 0.98  # of what was asked for: then the rate was kept
 
 
@@ -44,7 +47,7 @@ class WorkerFigures(Value):
     ceiling_per_s: float | None = Field(
         description="what it could make with a whole CPU, by what an operation cost it"
     )
-    bound_s: int = Field(description="seconds in which it had no CPU left")
+    bound_s: int = Field(description="seconds in which it had too little CPU")
     objections: tuple[str, ...] = Field(description="why its figures are not the server's")
     log: str = Field(description="all that it said")
 
@@ -92,7 +95,7 @@ def worker_heard(
     seconds = LiveSeconds(load)
     heard = [each for line in text.splitlines() if (each := seconds.hear(line))]
     last = load.parse(text)
-    report = last if last.verified else LoadReport.joined(heard)
+    report = last if last.verified else replace(LoadReport.joined(heard), verified=True)
     lines = [line for line in text.splitlines() if not line.startswith(NOW)]
     end = WorkerEnd.DIED
     if last.verified:
@@ -111,14 +114,17 @@ def worker_heard(
         waited_pct=_percent(report.starved_us, active_s),
         ceiling_per_s=1e6 * report.total / cpu_us if report.total and cpu_us else None,
         bound_s=bound_s,
-        objections=tuple(_objections(load, name, report, end, lines, bound_s, len(heard))),
+        objections=tuple(_objections(load, name, report, end, lines, log, bound_s, len(heard))),
         log=log,
     )
     return figures, report
 
 
 def _bound(second: LoadReport) -> bool:
-    return load_bound(second.client_cpu_us, second.active_s or 0.0, 1, second.starved_us)
+    """Whether it had no CPU left, or waited for one so long that answers seem late for that."""
+    active_s = second.active_s or 0.0
+    waited = second.starved_us > MOST_WAITED * active_s * 1e6
+    return waited or load_bound(second.client_cpu_us, active_s, 1, second.starved_us)
 
 
 def _percent(us: float, of_s: float) -> float:
@@ -131,13 +137,14 @@ def _objections(
     report: LoadReport,
     end: WorkerEnd,
     lines: Sequence[str],
+    log: str,
     bound_s: int,
     of_s: int,
 ) -> Iterator[str]:
     if end is WorkerEnd.DIED:
-        yield f"{name} ended before its time: {last_words(lines)}"
+        yield f"{name} ended before its time: {last_words(lines)} ({log})"
     if bound_s > MOST_BOUND * of_s:
-        yield f"the load was the limit: {name} had no CPU left in {bound_s} of {of_s} s"
+        yield f"the load was the limit: {name} had too little CPU in {bound_s} of {of_s} s"
     for why in load.objections(report):
         yield f"{name}: {why}"
 
@@ -146,7 +153,7 @@ def last_words(lines: Sequence[str]) -> str:
     """What a worker said of its end: its own reason, if it gave one."""
     said = [line.strip() for line in lines if line.strip()]
     own = [line for line in said if line.startswith("failed ")]
-    return (own or said or ["it said nothing"])[-1]
+    return "; ".join((own or said)[-LAST_LINES:]) or "it said nothing"
 
 
 def driven_load(
@@ -176,7 +183,7 @@ def driven_load(
         seconds=max((each.seconds for each in workers), default=0.0),
         operations=operations,
         errors=dict(errors),
-        kinds=tuple(_kind(kind, each) for kind, each in all_of.latencies.items()),
+        kinds=tuple(kind_figures(kind, each) for kind, each in all_of.latencies.items()),
         workers=workers,
         server_cpu_us=server_cpu_us / operations if server_cpu_us and operations else None,
         objections=tuple(dict.fromkeys(why)),
@@ -184,7 +191,8 @@ def driven_load(
     )
 
 
-def _kind(kind: str, latencies: Latencies) -> KindFigures:
+def kind_figures(kind: str, latencies: Latencies) -> KindFigures:
+    """How long the operations of a kind took, by their histogram."""
     return KindFigures(
         kind=kind,
         operations=latencies.count,
