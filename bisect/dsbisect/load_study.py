@@ -44,7 +44,7 @@ LOCUSTFILE = Path(__file__).with_name("load_users.py")
 LOOPBACK = "127.0.0.1"
 # What ends a worker must know its process: the program that started it knows podman's only.
 _KNOWN = 'echo $$ >/tmp/worker; exec "$@"'
-WORKER = "worker "
+WORKER, BEGUN = "worker ", "the load has begun"  # what the locustfile says, and what for
 KEPT_BYTES = 1 << 16  # of what Locust says
 _STOP = 'kill "$(cat /tmp/worker)"'
 
@@ -92,20 +92,19 @@ class LoadRequest:
     def name(self) -> str:
         return self.target if isinstance(self.target, str) else str(self.target.address)
 
-    @property
-    def asked_per_s(self) -> float | None:
+    def asked_per_s(self, workers: int) -> float | None:
+        """What so many workers begin in a second."""
         rate = self.workload.scheduled
-        return None if rate is None else rate * self.workers
+        return None if rate is None else rate * workers
 
     def __str__(self) -> str:
-        pace = (
-            f"{significant(self.asked_per_s)} operations/s"
-            if self.asked_per_s
-            else "as fast as it answers"
-        )
+        rate = self.asked_per_s(self.workers)
+        pace = f"{significant(rate)} operations/s" if rate else "as fast as it answers"
+        open_to_all = "" if isinstance(self.target, str) else "; passwords travel unencrypted"
         return (
             f"{self.name}: {self.workload.title}, {pace}, by {counted(self.workers, 'worker')} of "
             f"{counted(self.workload.threads, 'connection')}, for {duration(self.seconds)}"
+            f"{open_to_all}"
         )
 
 
@@ -175,15 +174,14 @@ def drive_load(request: LoadRequest, engine: Engine, progress: Progress) -> Driv
     elif not done.ok:
         seen.append(f"{PROGRAM}: {done.end} ({crew.log})")
     known = before_us is not None and after_us is not None
+    started = [each for each in crew.plan.workers if Path(each.said).exists()]
     return driven_load(
         request.name,
         request.workload.title,
-        request.asked_per_s,
+        request.asked_per_s(len(started)),
         [
-            worker_heard(
-                request.load, each.name, _text(Path(each.said)), each.said, stopped=done is None
-            )
-            for each in crew.plan.workers
+            worker_heard(request.load, each.name, _text(each), each.said, stopped=done is None)
+            for each in started
         ],
         (after_us or 0) - (before_us or 0) if known else None,
         seen,
@@ -191,9 +189,8 @@ def drive_load(request: LoadRequest, engine: Engine, progress: Progress) -> Driv
     )
 
 
-def _text(said: Path) -> str:
-    """All that a worker said; nothing if it was never started."""
-    return said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
+def _text(worker: PlannedWorker) -> str:
+    return Path(worker.said).read_text(encoding="utf-8", errors="replace")
 
 
 @contextmanager
@@ -277,12 +274,13 @@ class _Crew:
             str(program), "-f", str(LOCUSTFILE), "-u", users, "-r", users,
             "--loglevel", "WARNING", "--exit-code-on-error", "0",
         ]  # fmt: skip
+        begun = BEGUN
         if self.request.gui:
             port = self.request.port or _free_port()
             argv += ["--autostart", "--web-host", LOOPBACK, "--web-port", str(port)]
-            progress(
-                f"http://{LOOPBACK}:{port}/ shows it; it ends by itself after "
-                f"{duration(self.plan.limit_s)} at most, and Ctrl-C ends it"
+            begun = (
+                f"http://{LOOPBACK}:{port}/ shows it; all ends after "
+                f"{duration(self.plan.limit_s)} at most, or by Ctrl-C"
             )
         else:
             argv += ["--headless", "--only-summary"]
@@ -295,6 +293,8 @@ class _Crew:
             def heard(line: str) -> None:
                 if line.startswith(WORKER):
                     progress(line)
+                elif line == BEGUN:
+                    progress(begun)
 
             try:
                 return run(
@@ -312,7 +312,7 @@ def _planned(
     """One worker, whose requests come in an order of their own."""
     endpoint, load = instance.endpoint, request.load
     if isinstance(request.target, AddressRequest):
-        host = found_host(box, request.target.address, "ahostsv4")
+        host = found_host(box, request.target.address)
         endpoint = replace(endpoint, host=host)
     for name, text in load.files(request.workload, endpoint, number).items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -20,7 +20,7 @@ from locust.env import Environment
 from locust.exception import StopUser
 from locust.web import WebUI
 
-from dsbisect.load_study import PLAN_VARIABLE, LoadPlan, PlannedWorker
+from dsbisect.load_study import BEGUN, PLAN_VARIABLE, LoadPlan, PlannedWorker
 from dsharness.loads import LIVE, LoadReport
 from dsharness.loads.load import LiveSeconds
 from dsharness.model import Latencies
@@ -62,7 +62,7 @@ class WorkerUser(User):
         WorkerUser.whole += 1
         if not LIVE[PLAN.tool].parse(done.stdout).verified:
             note(worker, done.end)
-            sys.stdout.write(f"{worker.name} ended before its time: so does the load\n")
+            say(f"{worker.name} ended before its time: so does the load")
             quit_all(self.environment)
         elif WorkerUser.whole >= len(PLAN.workers):
             quit_all(self.environment)
@@ -82,6 +82,12 @@ class WorkerUser(User):
                 worker.argv, env=PLAN.environment, heard=hear, keep_bytes=KEPT_BYTES,
                 deadline=Deadline.after(END - time.monotonic()),
             )  # fmt: skip
+
+
+def say(words: str) -> None:
+    """To whoever started Locust."""
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
 
 
 def note(worker: PlannedWorker, words: str) -> None:
@@ -158,5 +164,6 @@ def begin(**_: object) -> None:
     """The figures are those of the last start."""
     WorkerUser.whole = 0
     WorkerUser.seen.clear()
+    say(BEGUN)
     for worker in PLAN.workers:
         Path(worker.said).unlink(missing_ok=True)

@@ -302,19 +302,20 @@ def _run_of(sample: Sample, threads: int) -> AddressRun:
     )
 
 
-def found_host(box: Container, address: LdapAddress, kind: str = "ahosts") -> str:
-    """The host in numbers, as the load's container knows it.
+def found_host(box: Container, address: LdapAddress) -> str:
+    """The host in numbers, by IPv4 if it has such a one, as the load's container knows it.
 
     The load itself cannot distinguish an unknown name from a closed port.
     """
-    found = box.execute("env", RESOLVE, "getent", kind, address.host)
-    if not found.ok or not found.stdout.split():
+    found = box.execute("env", RESOLVE, "getent", "ahosts", address.host)
+    numbers = [line.split()[0] for line in found.stdout.splitlines() if line.strip()]
+    if not found.ok or not numbers:
         raise WorkloadError(
             f"{address}: no such host as seen from the load's container",
             hint="give the address in numbers, or --network for one in which the name is known",
             log=box.log,
         )
-    return found.stdout.split()[0]
+    return next((each for each in numbers if "." in each), numbers[0])
 
 
 def _facts(request: AddressRequest) -> tuple[Facts, dict[str, str]]:
