@@ -64,6 +64,7 @@ class LoadPlan(Value):
     server: str  # as it was named
     tool: str
     workers: tuple[PlannedWorker, ...]
+    seconds: float
     limit_s: float
     cpus: tuple[int, ...]
     environment: dict[str, str]
@@ -180,7 +181,14 @@ def drive_load(request: LoadRequest, engine: Engine, progress: Progress) -> Driv
         request.workload.title,
         request.asked_per_s(len(started)),
         [
-            worker_heard(request.load, each.name, _text(each), each.said, stopped=done is None)
+            worker_heard(
+                request.load,
+                each.name,
+                _text(each),
+                each.said,
+                asked_s=request.seconds,
+                stopped=done is None,
+            )
             for each in started
         ],
         (after_us or 0) - (before_us or 0) if known else None,
@@ -261,6 +269,7 @@ class _Crew:
                 server=request.name,
                 tool=request.workload.tool,
                 workers=tuple(planned),
+                seconds=request.seconds,
                 limit_s=request.seconds + BEGIN_AND_END_S / 2,
                 cpus=pinned,
                 environment=dict(engine.environment),

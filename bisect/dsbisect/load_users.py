@@ -26,7 +26,13 @@ from dsharness.loads.load import LiveSeconds
 from dsharness.model import Latencies
 from dsharness.process.command import Completed, run
 from dsharness.process.deadline import Deadline
-from dsresults.compare.driven_load import PERCENTILES, STOPPED, KindFigures, kind_figures
+from dsresults.compare.driven_load import (
+    PERCENTILES,
+    STOPPED,
+    KindFigures,
+    is_whole,
+    kind_figures,
+)
 from dsresults.number_text import significant, whole
 
 TAB = "Exact times"
@@ -60,7 +66,7 @@ class WorkerUser(User):
         finally:
             self.free.append(worker)
         WorkerUser.whole += 1
-        if not LIVE[PLAN.tool].parse(done.stdout).verified:
+        if not is_whole(LIVE[PLAN.tool].parse(done.stdout), PLAN.seconds):
             note(worker, done.end)
             say(f"{worker.name} ended before its time: so does the load")
             quit_all(self.environment)

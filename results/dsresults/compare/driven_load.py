@@ -88,8 +88,13 @@ class DrivenLoad(Value):
         return sum(each.rate_per_s for each in self.workers)
 
 
+def is_whole(report: LoadReport, asked_s: float) -> bool:
+    """Whether a worker went on to the end of its time: one without connections ends before."""
+    return report.verified and (report.active_s or 0.0) >= KEPT * asked_s
+
+
 def worker_heard(
-    load: LiveLoad, name: str, text: str, log: str, *, stopped: bool = False
+    load: LiveLoad, name: str, text: str, log: str, *, asked_s: float, stopped: bool = False
 ) -> tuple[WorkerFigures, LoadReport]:
     """A worker's figures from all that it said; up to its last whole second if it did not end."""
     seconds = LiveSeconds(load)
@@ -98,7 +103,7 @@ def worker_heard(
     report = last if last.verified else replace(LoadReport.joined(heard), verified=True)
     lines = [line for line in text.splitlines() if not line.startswith(NOW)]
     end = WorkerEnd.DIED
-    if last.verified:
+    if is_whole(last, asked_s):
         end = WorkerEnd.WHOLE
     elif stopped or (lines and lines[-1] == STOPPED):
         end = WorkerEnd.STOPPED
@@ -152,7 +157,7 @@ def _objections(
 def last_words(lines: Sequence[str]) -> str:
     """What a worker said of its end: its own reason, if it gave one."""
     said = [line.strip() for line in lines if line.strip()]
-    own = [line for line in said if line.startswith("failed ")]
+    own = [line for line in said if line.startswith(("failed ", "error "))]
     return "; ".join((own or said)[-LAST_LINES:]) or "it said nothing"
 
 
@@ -222,7 +227,8 @@ def told_load(load: DrivenLoad) -> Iterator[str]:
         yield f"  {_told_worker(worker)}"
     for why in load.objections:
         yield f"inconclusive: {why}"
-    if not load.objections and load.asked_per_s and load.rate_per_s < KEPT * load.asked_per_s:
+    sound = not load.objections and not load.errors
+    if sound and load.asked_per_s and load.rate_per_s < KEPT * load.asked_per_s:
         yield (
             "the workers had CPU left: the server, or too few connections (--connections), "
             "was the limit"

@@ -12,7 +12,7 @@ from dsbuilds.built_row import load_image
 from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
 from dsharness.loads.ldapload import Ldapload
-from dsharness.loads.load import LoadReport
+from dsharness.loads.load import LiveSeconds, LoadReport
 from dsharness.measure.gate import load_bound
 
 # A bind, a search for one entry and a change: the server looks at their tags only.
@@ -197,6 +197,21 @@ def test_a_schedule_is_kept_and_a_stall_counts_from_when_operations_were_due(
     # 60 operations were due meanwhile: the slowest waited all of it, and many a part
     assert searches.at_us(100) > 250_000
     assert searches.at_us(80) > 20_000
+
+
+def test_each_second_says_what_came_of_it(box: Container) -> None:
+    words = ["--connections", "4", "--limit", "9", "--seconds", "2.5", "--rate", "100"]
+    words += ["--tells", "1", "--first", "13", "--addresses", "2"]
+    done = box.execute("sh", "-c", RUN, "sh", "well", "requests.txt", *words, limit_s=60)
+    whole, seconds = Ldapload().parse(done.stdout), LiveSeconds(Ldapload())
+    parts = [part for line in done.stdout.splitlines() if (part := seconds.hear(line))]
+    assert [part.total for part in parts] == [100, 100, 50]
+    joined = LoadReport.joined(parts)
+    assert (joined.latencies, joined.late) == (whole.latencies, whole.late)
+    assert whole.total == 250
+    assert whole.verified
+    assert whole.ports is not None
+    assert whole.ports.addresses == 1
 
 
 def test_a_search_by_pages_asks_for_each_of_them(box: Container) -> None:

@@ -13,9 +13,17 @@ from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import ldap_request_bytes, ldapload
-from dsharness.loads.load import CUT, LoadReport, Operations, Schedule, Seconds
-from dsharness.model import SHARERS, DirectoryContent, Latencies, LdaploadWorkload, largest
-from dsharness.systems.ldap.directory import Site
+from dsharness.loads.load import CUT, LoadReport, Operations, Schedule, Seconds, Worker
+from dsharness.model import (
+    SHARERS,
+    USER_BIND,
+    DirectoryContent,
+    Latencies,
+    LdaploadWorkload,
+    largest,
+)
+from dsharness.systems.ldap.address import NamedUsers
+from dsharness.systems.ldap.directory import LdapUser, Site
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
 
 LOAD = ldapload.Ldapload()
@@ -250,6 +258,39 @@ def test_the_load_is_what_the_extent_says(extent: Any, flags: dict[str, list[str
     assert argv[0] == "timeout"
     assert {flag: options(argv, flag) for flag in flags} == flags
     assert float(options(argv, "--limit")[0]) > extent.limit_s
+
+
+def test_workers_have_addresses_of_their_own() -> None:
+    taken: set[int] = set()
+    for number in range(1, LOAD.most_workers + 1):
+        worker = Worker(number=number, seconds=30, per_second=200)
+        argv = LOAD.live_argv(workload(), OWN, "/load", worker)
+        (first,), (count,) = (options(argv, each) for each in ("--first", "--addresses"))
+        block = set(range(int(first), int(first) + int(count)))
+        assert not block & taken
+        taken |= block
+        assert (options(argv, "--rate"), options(argv, "--seconds")) == (["200"], ["30"])
+        assert float(options(argv, "--limit")[0]) > 30
+    assert taken <= set(range(1, 255))
+    alone = LOAD.live_argv(workload(), OWN, "/load", Worker(number=1, seconds=30))
+    assert options(alone, "--rate") == []
+
+
+def test_users_that_someone_named_bind_on_connections_of_their_own() -> None:
+    named = [LdapUser(dn=f"cn={name},dc=others", password=f"{name}-secret") for name in "abc"]
+    server = LdapEndpoint(host="127.0.0.1", port=389, users=NamedUsers(users=tuple(named)))
+    load = workload(users=3, distinct_users=3, requests=[USER_BIND])
+    text = LOAD.files(load, server, 1)[ldapload.REQUESTS_FILE]
+    first, *binds = [line.split(" ") for line in text.splitlines()]
+    assert first == ["first", "0", "-", "-", ""]
+    assert {line[0] for line in binds} == {"connect+bind"}
+    assert all(line[1:5] == ["0", "-", "-", "connect"] for line in binds)
+    bodies = [bytes.fromhex(line[8]) for line in binds]
+    for user in named:
+        assert sum(user.dn.encode() in each and user.password.encode() in each
+                   for each in bodies) == 1  # fmt: skip
+    with pytest.raises(WorkloadError, match="only for directories that the lab made"):
+        LOAD.files(workload(), server, 1)
 
 
 def test_a_directory_of_others_is_refused() -> None:
