@@ -157,7 +157,10 @@ def drive_load(request: LoadRequest, engine: Engine, progress: Progress) -> Driv
     """Prepare server and workers, drive the load, and say what came of it; also after a Ctrl-C."""
     program = Path(sys.executable).with_name(PROGRAM)
     if not program.exists():  # one elsewhere could not import the lab
-        raise ToolMissingError("Locust is not installed", hint="pip install 'dsbisect[load]'")
+        raise ToolMissingError(
+            "Locust is not installed",
+            hint="pip install 'dsbisect[load]'; in a checkout: make develop",
+        )
     loader = load_image(engine, request.matrix, request.workload.tool, progress=progress)
     with (
         _served(request, engine, progress) as (instance, cpus),

@@ -23,6 +23,7 @@ PLAN = ("plan", "--drop", "5")
 MEASURE = ("measure", "debian-13")
 ENDURANCE = ("endurance", "debian-12", "--workload")
 LEVELS = ("levels", "debian-12", "--workload", "search-as-user")
+LOAD = ("load",)
 VALIDATE = ("validate", "--row", "debian-13")
 WRONG = (
     (("--edit", "default-sheme=SSHA512"), "no edit 'default-sheme'. Perhaps you meant"),
@@ -130,6 +131,26 @@ CASES = (
     (LEVELS, ("--rates", "600", "--levels", "50"), "one of them is too much"),
     (LEVELS, ("--runs", "0"), "--runs"),
     (LEVELS, ("--settings", "defualt"), "no settings 'defualt'"),
+    ((*LOAD, "debain-12"), (), "no row 'debain-12'"),
+    ((*LOAD, "debian-12", "--workload", "bind-one"), (), "ldclt says nothing while it runs"),
+    ((*LOAD, "debian-12", "--workload", "idle", "--rate", "0"), (), "--rate"),
+    (
+        (*LOAD, "debian-12", "--workload", "write-mix", "--workers", "2"),
+        (),
+        "several workers would change the same entries",
+    ),
+    ((*LOAD, "debian-12", "--workers", "21"), (), "--workers"),
+    ((*LOAD, "debian-12", "--minutes", "0"), (), "--minutes"),
+    ((*LOAD, "debian-12", "--port", "8089"), (), "--port is of no use without --gui"),
+    ((*LOAD, "debian-12", "--users", "users.tsv"), (), "--users needs an address"),
+    ((*LOAD, "debian-12", "--settings", "defualt"), (), "no settings 'defualt'"),
+    ((*LOAD, "ldap://host", "--users", "users.tsv"), (), "how many binds a second may it get?"),
+    ((*LOAD, "ldap://host", "--rate", "5"), (), "either --users or --bind-dn"),
+    (
+        (*LOAD, "ldap://host", "--rate", "5", "--workload", "session"),
+        (),
+        "--workload is of no use with an address",
+    ),
     (("verify", "none.json", "a.deb", "--key", "none.pub"), (), "none.pub: not a public key"),
 )
 

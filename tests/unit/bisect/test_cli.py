@@ -30,7 +30,7 @@ ROW = {
     "packages": {"kind": "apt", "install": ["389-ds-base"]},
 }
 COMMANDS = (
-    "doctor", "measure", "schemes", "levels", "endurance", "explain", "plan", "build make",
+    "doctor", "measure", "load", "schemes", "levels", "endurance", "explain", "plan", "build make",
     "build list", "build survey", "judge", "reproduce", "report", "history",
     "compare", "validate", "verify", "watch run", "watch show", "watch set", "watch release",
     "log", "replay", "clean", "matrix show", "matrix check",

@@ -164,6 +164,7 @@ def test_all_of_it_as_text() -> None:
     parts[1] = (figures.model_copy(update={"errors": errors}), replace(report, errors=errors))
     found = driven_load("debian-12", "searches", 200.0, parts, 24_200.0)
     assert found.errors == errors
-    texts = ["\n".join(told_load(each)) for each in (found, together(WHOLE, CUT))]
+    behind = together(WHOLE, WHOLE, asked=200.0)
+    texts = ["\n".join(told_load(each)) for each in (found, together(WHOLE, CUT), behind)]
     assert_golden("report/driven-load.txt", "\n\n".join(texts) + "\n")
     assert DrivenLoad.model_validate_json(found.model_dump_json()) == found
