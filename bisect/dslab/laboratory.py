@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Literal, Self, TypeVar
 
-from dsbuilds.built_row import load_image
+from dsbuilds.built_row import load_image, second_tool_image
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import reap
@@ -29,14 +29,7 @@ from dsharness.measure.import_run import Stoppable
 from dsharness.measure.instance import Wrapper, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.measure.ways import Importing
-from dsharness.model import (
-    Image,
-    Machine,
-    Procedure,
-    Sample,
-    Setup,
-    Turn,
-)
+from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
@@ -256,15 +249,18 @@ class Laboratory:
             yield
 
     @contextmanager
-    def apart(self, candidate: str, wrapper: Wrapper | None = None) -> Iterator[Bench]:
+    def apart(
+        self, candidate: str, wrapper: Wrapper | None = None, loader: Image | None = None
+    ) -> Iterator[Bench]:
         """A server of its own, for a run that is no sample."""
-        if self._loader is None:
+        loader = loader or self._loader
+        if loader is None:
             raise WorkloadError("an import is a run of the server's own program: none is profiled")
         cpus, procedure = self._conditions.way.cpus, self._procedure
         golden = self.goldens[candidate]
         with (
             serve(self._engine, golden, cpus, inside=wrapper) as instance,
-            bench(self._engine, instance, self._loader, cpus, self.machine, procedure) as at,
+            bench(self._engine, instance, loader, cpus, self.machine, procedure) as at,
             self.spent.on("runs") if wrapper else self._measuring(),
         ):
             yield at
@@ -295,13 +291,13 @@ class Laboratory:
 
     def valgrind(self) -> Valgrind:
         """In which a server can run."""
+        progress, matrix = partial(self._progress, "valgrind"), self._conditions.matrix
+        return Valgrind(image=check_tools(self._engine, matrix, progress=progress).reference)
 
-        def show(what: str) -> None:
-            self._progress("valgrind", what)
-
-        return Valgrind(
-            image=check_tools(self._engine, self._conditions.matrix, progress=show).reference
-        )
+    def second_tool(self) -> Image | None:
+        """Where another tool is that makes the operations of ldclt; None if none is named."""
+        progress = partial(self._progress, "the second tool")
+        return second_tool_image(self._engine, self._conditions.matrix, progress=progress)
 
     def _golden(self, candidate: str) -> Golden:
         def show(what: str) -> None:

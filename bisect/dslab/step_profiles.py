@@ -13,6 +13,7 @@ from dsharness.model import (
     FunctionCounts,
     HeapGrowth,
     ServerTimes,
+    ToolRuns,
     Value,
     Workload,
 )
@@ -31,6 +32,8 @@ class Profiler(Protocol):
     def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts: ...
 
     def heap_growth(self, candidate: str, workload: Workload) -> HeapGrowth: ...
+
+    def second_tool(self, candidate: str, workload: Workload) -> ToolRuns | None: ...
 
 
 def profile_steps(
@@ -85,10 +88,11 @@ def profile_pair(
     counts: bool = False,
     heap: bool = False,
 ) -> ProfilePair:
-    """Both sides by perf and by their logs; by instructions and by heap if that is asked for."""
+    """Both sides by perf, logs and a second tool; by instructions and heap where that is asked."""
     looks: dict[str, tuple[Callable[[str, Workload], Value | None], str]] = {
         "profiles": (lab.profile, "profiling"),
         "times": (lab.server_times, "writing its log under"),
+        "tools": (lab.second_tool, "asking by two tools for"),
     }
     if counts:
         looks["counts"] = (lab.function_counts, "counting instructions under")

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from dsharness.measure.exact_counters import take_function_counts
 from dsharness.measure.heap_growth import in_massif, take_heap_growth
 from dsharness.measure.profiler import take_profile, take_times
-from dsharness.model import CpuProfile, FunctionCounts, HeapGrowth, ServerTimes, Workload
+from dsharness.measure.second_tool import makes, take_tool_runs
+from dsharness.model import (
+    CpuProfile,
+    FunctionCounts,
+    HeapGrowth,
+    ServerTimes,
+    ToolRuns,
+    Workload,
+)
 from dsharness.systems.system import Configured
 from dslab.laboratory import Laboratory
 
@@ -38,6 +46,14 @@ class LabWitnesses:
         """Where memory stays after its operations."""
         with self.lab.apart(candidate, in_massif(self.lab.valgrind().image)) as at:
             return take_heap_growth(at, workload)
+
+    def second_tool(self, candidate: str, workload: Workload) -> ToolRuns | None:
+        """What its operations cost by another tool; None for loads that no other tool makes."""
+        loader = self.lab.second_tool() if makes(workload) else None
+        if loader is None:
+            return None
+        with self.lab.apart(candidate, loader=loader) as at:
+            return take_tool_runs(at, workload)
 
     def configuration(self, candidate: str) -> Mapping[str, str]:
         """How its server is set; nothing of a kind that does not tell."""

@@ -23,18 +23,25 @@ from dsbuilds.drivers.tree_image import layered
 from dsbuilds.edits.edit import Patch, promise_of
 from dsbuilds.edits.patch_file import patch_of, user_patch
 from dsbuilds.history.repository import Repository
+from dsbuilds.sources.download import file_of
 from dsbuilds.sources.source_archive import tarball_tree
 from dsbuilds.sources.source_package import SourcePackage, distribution_source, srpm_source
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
-from dsbuilds.toolchains.toolchain_choice import BuildChoice, choices_of, first_that_works
+from dsbuilds.toolchains.toolchain_choice import (
+    BuildChoice,
+    choices_of,
+    first_that_works,
+    named,
+)
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, own_tools, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
-from dsharness.errors import BuildError
+from dsharness.errors import BuildError, MatrixError
 from dsharness.loads import LOADS
 from dsharness.measure.golden_state import Golden
+from dsharness.measure.second_tool import OWN_TOOL, TOOL_JAR
 from dsharness.model import (
     Build,
     BuildSpec,
@@ -244,6 +251,35 @@ def _with_program(
             build(at, recipe)
 
     return image.model_copy(update={"reference": keyed_image(at, "load", key, make), "key": key})
+
+
+def second_tool_image(engine: Engine, matrix: Matrix, *, progress: Progress) -> Image | None:
+    """Where ldclt and the second tool are both; None if the matrix names no second tool."""
+    second = matrix.tools.second
+    if second is None:
+        return None
+    box = toolset_of(engine, matrix, named(second.toolchain, matrix.toolchains), progress=progress)
+    if box.runtime.candidate_id != matrix.tools.loads.get(OWN_TOOL):
+        raise MatrixError(
+            f"tools.second.toolchain: {second.toolchain} is on {box.runtime.candidate_id}, where "
+            f"{OWN_TOOL} is another than that of `tools: loads:`",
+            hint="both tools are run in turn by one container; docs/matrix.md",
+        )
+    jar = file_of(second.url, second.sha256, Deadline.after(COMPILE_S))
+    text = f"ARG BASE\nFROM ${{BASE}}\nCOPY {jar.name} {TOOL_JAR}\n"
+    key = content_key([box.key, second.sha256, text])
+    log = logs_home() / "toolchains" / f"{box.id}-{key}.log"
+    at = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
+
+    def make(reference: str) -> None:
+        recipe = Recipe(
+            text=text, base=box.reference, reference=reference, context=jar.parent,
+            labels=labels_of("toolchain", row=box.runtime.candidate_id, key=key), what=jar.name,
+        )  # fmt: skip
+        build(at, recipe)
+
+    made = keyed_image(at, "load", key, make)
+    return box.runtime.model_copy(update={"reference": made, "key": key})
 
 
 def _containerfile(compiler: str, program: str) -> str:

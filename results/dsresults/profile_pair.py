@@ -7,11 +7,20 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field, computed_field
 
-from dsharness.model import CpuProfile, Finding, FunctionCounts, HeapGrowth, ServerTimes, Value
+from dsharness.model import (
+    CpuProfile,
+    Finding,
+    FunctionCounts,
+    HeapGrowth,
+    ServerTimes,
+    ToolRuns,
+    Value,
+)
 from dsharness.model.measured import Frames, path_totals
 from dsresults.number_text import significant
 from dsresults.store import Store
 from dsresults.times_table import NotesRow, TimesRow, notes_rows, times_rows
+from dsresults.tool_steps import ToolStep
 
 MOST_CHANGES = 10
 PLACES_APART, PLACE_SHOWN = " ← ", 8
@@ -62,6 +71,10 @@ class ProfilePair(Value):
         default=(), description="of both sides, where memory decided"
     )
     heap_note: str = Field(default="", description="why there is none")
+    tools: tuple[ToolRuns, ...] = Field(
+        default=(), description="of both sides, where another tool can make the same load"
+    )
+    tools_note: str = Field(default="", description="why there are none")
 
     @computed_field(description="functions whose own CPU time per operation changed most")
     def changes(self) -> tuple[FunctionChange, ...]:
@@ -75,6 +88,10 @@ class ProfilePair(Value):
     def times_rows(self) -> tuple[TimesRow, ...]:
         return times_rows(self.times)
 
+    @computed_field(description="what the other tool says of the step")
+    def tool_step(self) -> ToolStep | None:
+        return ToolStep.of(self.tools)
+
     @computed_field(description="the server's own remarks")
     def notes_rows(self) -> tuple[NotesRow, ...]:
         return notes_rows(self.times)
@@ -82,7 +99,8 @@ class ProfilePair(Value):
     @property
     def whole(self) -> bool:
         """Whether nothing went wrong that another try could better."""
-        return not (self.note or self.times_note or self.counts_note or self.heap_note)
+        notes = (self.note, self.times_note, self.counts_note, self.heap_note, self.tools_note)
+        return not any(notes)
 
     @property
     def excerpts(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
@@ -176,6 +194,12 @@ def stored_profiles(store: Store, campaigns: Iterable[str]) -> tuple[ProfilePair
     """Those of these campaigns, without reading what else is stored of profiles."""
     names = tuple(campaigns)
     return profiles_of(store.findings_on("profile", names), names)
+
+
+def doubted(pairs: Iterable[ProfilePair]) -> tuple[str, ...]:
+    """What makes an answer not sure: another tool saw another step, or none."""
+    steps = ((pair.workload_id, ToolStep.of(pair.tools)) for pair in pairs)
+    return tuple(f"{load}: {step.text}" for load, step in steps if step and not step.agree)
 
 
 FLAME_WIDTH, LEVEL = 1000.0, 18.0

@@ -41,6 +41,7 @@ from dsharness.errors import ExitCode, StoppedError
 if TYPE_CHECKING:
     from dsbisect.rows_study import Findings, RowsRequest
     from dsharness.model import Campaign
+    from dsresults.profile_pair import ProfilePair
 
 app = typer.Typer(
     no_args_is_help=True, help="Find where fast turns slow: among rows, or among commits."
@@ -175,6 +176,7 @@ def tell_findings(
     if (request.good or request.bad) and _improved(findings):
         typer.echo("note: good is the slow end: are --good and --bad swapped?", err=True)
     tell_unanswered(findings.campaigns)
+    tell_doubted(findings.profiles)
 
 
 def _tell(
@@ -192,6 +194,17 @@ def _tell(
 
 def _improved(findings: Findings) -> bool:
     return any(c.boundary and c.boundary.direction == "faster" for c in findings.campaigns)
+
+
+def tell_doubted(profiles: Sequence[ProfilePair]) -> None:
+    """Print which answers a second tool does not confirm; an exit code of its own for them."""
+    from dsresults.profile_pair import doubted
+
+    doubts = doubted(profiles)
+    for doubt in doubts:
+        typer.echo(doubt, err=True)
+    if doubts:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
 def tell_unanswered(campaigns: Sequence[Campaign]) -> None:

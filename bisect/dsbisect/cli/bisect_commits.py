@@ -227,12 +227,14 @@ def tell_commits(
     matrix: Matrix, outcome: CommitsResult, output: Path | None, *, as_json: bool
 ) -> None:
     """Print and report what was found; an exit code of its own where nothing is proved."""
+    from dsbisect.cli.bisect import tell_doubted
     from dsbisect.commits.commits_text import answer_text, write_findings
 
     path = write_findings(matrix, outcome, output)
     findings = outcome.findings
     text = findings.model_dump_json(indent=2) if as_json else f"{answer_text(findings)}\n{path}"
     typer.echo(text)
+    tell_doubted(outcome.profiles)
     contradicted = any(culprit.proved is False for culprit in findings.culprits)
     if contradicted or findings.whole.direction == "unknown":
         raise typer.Exit(ExitCode.INCONCLUSIVE)

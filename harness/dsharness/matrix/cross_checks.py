@@ -363,3 +363,5 @@ def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
         for key in ("cargo", "programs", "checks", "balancer"):
             if (toolchain := getattr(draft.tools, key)) is not None:
                 yield ("tools", key), toolchain, "toolchains"
+        if draft.tools.second is not None:
+            yield ("tools", "second", "toolchain"), draft.tools.second.toolchain, "toolchains"

@@ -211,7 +211,7 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         of_load=tuple(_load(workload).objections(report)),
         server_alive=not ended,
         overfilled=instance.overfilled(),
-        server_operations=_counted(instance, workload.operation, before, after),
+        server_operations=counted(instance, workload.operation, before, after),
         server_cpu_us=seen.server_cpu_us,
         of_system=instance.objections(after) if after else None,
         conditions=replace(
@@ -366,7 +366,7 @@ def _load(workload: Workload) -> Load:
     return LOADS[workload.tool]
 
 
-def _counted(
+def counted(
     instance: Instance, kind: str, before: Look | None, after: Look | None
 ) -> int | CannotCount | None:
     """The operations of the load alone: those of the later look of our own are left out."""

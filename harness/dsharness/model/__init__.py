@@ -51,6 +51,7 @@ from dsharness.model.matrix import (
     Matrix,
     Profile,
     PublishedSource,
+    SecondTool,
     Settings,
     Tools,
 )
@@ -71,6 +72,7 @@ from dsharness.model.measured import (
     ServerTimes,
     Setup,
     StayingHeap,
+    ToolRuns,
     Usage,
     WayName,
 )
@@ -179,6 +181,7 @@ __all__ = [
     "RunState",
     "Sample",
     "SearchChoice",
+    "SecondTool",
     "Series",
     "ServerTimes",
     "Settings",
@@ -190,6 +193,7 @@ __all__ = [
     "StayingHeap",
     "SystemName",
     "TarballSource",
+    "ToolRuns",
     "Toolchain",
     "Tools",
     "Transport",

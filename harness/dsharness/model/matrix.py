@@ -33,6 +33,14 @@ CrateRegistry = Annotated[
 ]
 
 
+class SecondTool(Value):
+    """A load tool of others that `--profile` asks the same operations by."""
+
+    toolchain: Identifier = Field(description="what runs it, on the row of the lab's own tool")
+    url: str = Field(pattern=r"^https://\S+$", description="its only file")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
 class Tools(Value):
     """Where the tools come from that are the same for every version."""
 
@@ -58,6 +66,9 @@ class Tools(Value):
     balancer: Identifier | None = Field(
         default=None,
         description="the toolchain whose haproxy checks a server in `reproduce --claims`",
+    )
+    second: SecondTool | None = Field(
+        default=None, description="UnboundID's LDAP SDK; default: no second tool is asked"
     )
 
 

@@ -114,6 +114,18 @@ class Measurement(Value):
     unit: str
 
 
+class ToolRuns(Value):
+    """What the same operations cost one server by the lab's own tool and by another, in turn."""
+
+    candidate_id: str
+    workload_id: str
+    tool: str = Field(description="the other one")
+    own: tuple[float, ...] = Field(
+        description="CPU time per operation by the lab's own, in that of a fixed piece of work"
+    )
+    other: tuple[float, ...] = Field(description="the same by the other tool")
+
+
 Fact = str | int | bool | tuple[int, ...]  # about a machine
 
 

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dsharness.plain_text import plain
 from dsresults.commits_result import Comparison, Culprit
-from dsresults.number_text import NARROW, significant
+from dsresults.number_text import NARROW, capital, significant
 from dsresults.profile_pair import ProfilePair, changed_functions
 from dsresults.report.answer_picture import percent, sentences
 from dsresults.report.report_data import ReportData, Section, cells, headings, repeat_command
 from dsresults.times_table import notes_rows, notes_text, times_cells, times_rows
+from dsresults.tool_steps import ToolStep
 
 TICKS = re.compile("`+")
 MARKS = re.compile(r"([\\`*_\[\]<>|#~@])")
@@ -94,6 +95,8 @@ def _proof(each: Comparison) -> tuple[str, ...]:
 def _profile(pair: ProfilePair) -> Iterator[str]:
     before, after = map(code, pair.names)
     yield from ("", f"## Where the time goes: {code(pair.workload_id)}, {before} to {after}")
+    if step := ToolStep.of(pair.tools):
+        yield from ("", words(f"{capital(step.text)}."))
     for caption, unit, changes in changed_functions(pair):
         yield from ("", words(caption), "")
         yield from table(

@@ -27,6 +27,7 @@ from dsresults.explainers import shown_columns
 from dsresults.number_text import NARROW, figure, significant
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.reason import Reason
+from dsresults.tool_steps import ToolStep
 
 
 class Section(Value):
@@ -144,6 +145,9 @@ def render_text(data: ReportData) -> str:
     lines = [data.title, "=" * min(len(data.title), WIDTH)]
     for section in data.sections:
         lines += ["", *_section(section)]
+    for pair in data.profiles:
+        if step := ToolStep.of(pair.tools):
+            lines += ["", *_wrapped(f"{step.text}.", f"{pair.workload_id}: ")]
     # Not every terminal's font has a narrow space, and a figure with one cannot be pasted.
     return _CONTROLS.sub("?", "\n".join(lines).replace(NARROW, "")) + "\n"
 
