@@ -34,7 +34,14 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
-from dsharness.model.content import Content, DirectoryContent, DirectoryPlugin, ZoneContent, largest
+from dsharness.model.content import (
+    Content,
+    DirectoryContent,
+    DirectoryPlugin,
+    RealmContent,
+    ZoneContent,
+    largest,
+)
 from dsharness.model.ldap_requests import (
     SHARERS,
     USER_BIND,
@@ -102,8 +109,10 @@ from dsharness.model.workload import (
     DirectoryWorkload,
     DnsperfWorkload,
     ImportWorkload,
+    KrbloadWorkload,
     LdaploadWorkload,
     LdcltWorkload,
+    Proof,
     Transport,
     UserOrder,
     Workload,
@@ -156,6 +165,7 @@ __all__ = [
     "LdapRequest",
     "LdapStep",
     "LdapTransport",
+    "KrbloadWorkload",
     "LdaploadWorkload",
     "LdcltWorkload",
     "Machine",
@@ -171,8 +181,10 @@ __all__ = [
     "Promise",
     "PromisedFact",
     "Provenance",
+    "Proof",
     "Published",
     "PublishedSource",
+    "RealmContent",
     "Registry",
     "RequestKind",
     "Row",
