@@ -88,9 +88,7 @@ def key_of(password: str, salt: str, rounds: int = ROUNDS) -> bytes:
 
 def encrypt(key: bytes, use: int, plain: bytes, confounder: bytes) -> bytes:
     """What the key encrypts for one use, and what shows that it was not changed."""
-    secret, checked = (
-        _derived(key, use.to_bytes(4, "big") + end) for end in (b"\xaa", b"\x55")
-    )
+    secret, checked = (_derived(key, use.to_bytes(4, "big") + end) for end in (b"\xaa", b"\x55"))
     whole = confounder + plain
     check = hmac.new(checked, whole, hashlib.sha1).digest()[:_CHECK]
     return _stealing(secret, whole) + check
@@ -120,9 +118,7 @@ def folded(text: bytes, size: int) -> bytes:
         ((number >> turn | number << bits - turn) & (1 << bits) - 1).to_bytes(len(text), "big")
         for turn in (13 * copy % bits for copy in range(copies))
     )
-    total = sum(
-        int.from_bytes(turned[at : at + size], "big") for at in range(0, len(turned), size)
-    )
+    total = sum(int.from_bytes(turned[at : at + size], "big") for at in range(0, len(turned), size))
     while total > most:
         total = (total & most) + (total >> 8 * size)
     return total.to_bytes(size, "big")

@@ -42,7 +42,7 @@ class ZoneContent(Value):
 
 
 class RealmContent(Value):
-    """Users of a Kerberos realm: as many who get a ticket at once as must prove themselves first."""
+    """Users of a Kerberos realm, and as many who must prove themselves first."""
 
     kind: Literal["realm"] = "realm"
     number: NonNegativeInt = 1000

@@ -5,7 +5,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::message::{element, number, odd, Answer};
+use crate::message::{element, number, Answer};
 
 /// A nonce that no request of the last minutes had, of whatever connection or run: two requests with
 /// the same bytes would be one to a KDC, which for two minutes sends the first one's answer again.
@@ -39,36 +39,42 @@ pub fn answer(
     id: u32,
 ) -> Result<Option<Answer>, String> {
     let begin = if datagrams { at } else { at + 4 };
-    let length = data.get(at..begin).map(|size| number(size) as usize);
-    let end = if datagrams { Some(data.len()) } else { length.map(|length| begin + length) };
-    let Some(whole) = end.and_then(|end| data.get(..end)).filter(|whole| whole.len() > begin) else {
+    let end = match data.get(at..begin) {
+        _ if datagrams => data.len(),
+        Some(size) => begin + number(size) as usize,
+        None => return Ok(None),
+    };
+    if end - begin > MOST {
+        return Err(odd());
+    }
+    let Some(whole) = data.get(..end).filter(|whole| whole.len() > begin) else {
         return Ok(None);
     };
-    let (tag, content, _) = element(whole, begin)?.ok_or_else(odd)?;
+    let (tag, content, _) = inside(whole, begin)?;
     let result = match tag {
         TICKET if part(whole, content, NAME)? == name_of(asked)? => 0,
         TICKET => return Err("a ticket of somebody else".to_string()),
         ERROR => {
             let code = part(whole, content, CODE)?;
-            let (_, first, last) = element(code, 0)?.ok_or_else(odd)?;
+            let (_, first, last) = inside(code, 0)?;
             number(&code[first..last])
         }
         _ => return Err(odd()),
     };
-    Ok(Some(Answer::plain(id, tag, result, whole.len())))
+    Ok(Some(Answer::plain(id, tag, result, end)))
 }
 
 /// Who asks.
 fn name_of(asked: &[u8]) -> Result<&[u8], String> {
-    let (_, request, _) = element(asked, 0)?.ok_or_else(odd)?;
+    let (_, request, _) = inside(asked, 0)?;
     part(part(asked, request, BODY)?, 0, ASKED_NAME)
 }
 
 /// The content of the part with a tag, of the sequence that begins there.
 fn part(data: &[u8], at: usize, wanted: u8) -> Result<&[u8], String> {
-    let (_, mut at, end) = element(data, at)?.ok_or_else(odd)?;
+    let (_, mut at, end) = inside(data, at)?;
     while at < end {
-        let (tag, begin, after) = element(data, at)?.ok_or_else(odd)?;
+        let (tag, begin, after) = inside(data, at)?;
         if tag == wanted {
             return Ok(&data[begin..after]);
         }
@@ -77,6 +83,16 @@ fn part(data: &[u8], at: usize, wanted: u8) -> Result<&[u8], String> {
     Err(odd())
 }
 
+/// A tag, where its content begins, and where it ends.
+fn inside(data: &[u8], at: usize) -> Result<(u8, usize, usize), String> {
+    element(data, at).ok().flatten().ok_or_else(odd)
+}
+
+fn odd() -> String {
+    "an answer that is not Kerberos".to_string()
+}
+
+const MOST: usize = 1 << 20; // bytes of an answer
 const CLOSE: u32 = 1000; // microseconds
 const TICKET: u8 = 0x6b;
 const ERROR: u8 = 0x7e;

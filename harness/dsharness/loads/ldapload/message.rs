@@ -81,8 +81,8 @@ pub struct Answer {
     pub end: usize,
 }
 
-pub fn odd() -> String {
-    "an answer that cannot be read".to_string()
+fn odd() -> String {
+    "an answer that is not LDAP".to_string()
 }
 
 pub fn number(data: &[u8]) -> u32 {
