@@ -26,11 +26,11 @@ _BLOCK, _KEY, _CHECK = 16, 32, 12  # bytes
 
 
 def _der(tag: int, *parts: bytes) -> bytes:
-    """An element shorter than 64 KiB."""
+    """An element, whose length is as short as it can be."""
     content = b"".join(parts)
     size = len(content)
-    length = bytes([size]) if size < 0x80 else bytes([0x82, *size.to_bytes(2, "big")])
-    return bytes([tag]) + length + content
+    length = size.to_bytes(max(1, (size.bit_length() + 7) // 8), "big")
+    return bytes([tag, *([] if size < 0x80 else [0x80 | len(length)])]) + length + content
 
 
 def _sequence(*parts: bytes) -> bytes:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
 from dsharness.containers.engine import last_line
-from dsharness.errors import InstanceError
+from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts, RealmContent
 from dsharness.progress import Progress
 from dsharness.systems.readiness import start_aside, stop_aside
@@ -28,6 +28,7 @@ FOLDER = "/var/tmp/kdc"  # noqa: S108 - of the container, where that user may wr
 PID_FILE, LOG = f"{FOLDER}/kdc.pid", f"{FOLDER}/kdc.log"
 PORT = 8800
 MOST_BYTES = 64 << 10  # of what it says of itself
+LAST_SUCCESS = "disable-last-success"  # whether no login with a proof is written down
 CLOCK_S = 86_400  # by which a user's clock may differ: proofs are made once, before a load
 
 
@@ -89,8 +90,22 @@ KDC_CONFIG = f"""\
     {REALM} = {{
         db_library = db2
         database_name = {FOLDER}/principal
+        disable_last_success = UNMARKED
     }}
 """
+
+
+def kdc_config(seed: Seed) -> str:
+    """The KDC's own configuration, with what the settings ask for."""
+    asked = seed.settings.options.get(LAST_SUCCESS, "false")
+    if asked not in {"true", "false"}:
+        raise MatrixError(
+            f"settings {seed.settings.id}: {LAST_SUCCESS} is {asked!r}",
+            hint='give "true" or "false"',
+        )
+    return KDC_CONFIG.replace("UNMARKED", asked)
+
+
 UDP, TCP = 1465, 1  # bytes up to which a client asks over UDP
 ENVIRONMENT = 'export KRB5_CONFIG="$1/krb5.conf" KRB5_KDC_PROFILE="$1/kdc.conf" LC_ALL=C\n'
 # Standard input makes the users; $2 and $3 are the files, $4 the master password.
@@ -133,7 +148,7 @@ class Krb5:
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "making the realm and its users"
     offers: ClassVar[frozenset[str]] = frozenset()
-    options: ClassVar[frozenset[str]] = frozenset()
+    options: ClassVar[frozenset[str]] = frozenset({LAST_SUCCESS})
     content: ClassVar[type[Content]] = RealmContent
     look_operations: ClassVar[Mapping[str, int]] = {"ticket": 0}  # the database is asked, not it
 
@@ -150,7 +165,7 @@ class Krb5:
         return _script(SERVE)
 
     def create(self, box: Container, seed: Seed) -> None:
-        make = _script(CREATE, CONFIG, KDC_CONFIG, PASSWORD)
+        make = _script(CREATE, CONFIG, kdc_config(seed), PASSWORD)
         users = commands(seed.holds(RealmContent).number)
         box.must(*make, what="make the realm", stdin=users)
 

@@ -480,7 +480,8 @@ impl Load {
                 _ => self.answered(number, seen.result, seen.cookie)?,
             }
         }
-        self.connections[number].received.drain(..at);
+        let received = &mut self.connections[number].received;
+        received.drain(..at.min(received.len())); // a new connection has none of them
         Ok(())
     }
 
