@@ -121,7 +121,7 @@ echo 0 >issued
 SERVE = 'exec krb5kdc -n -P "$1/kdc.pid"'
 # $2 is who asks, $3 the configuration; kinit reads the password from standard input.
 ASK = 'KRB5_CONFIG="$1/$3" kinit -c "FILE:$1/ticket" "$2" && klist -c "FILE:$1/ticket" -e\n'
-# Whoever looks takes the log's lines away: it does not grow for ever.
+# Whoever looks takes the log's lines away: it never grows far.
 LOOK = f"""cd "$1" && klist -V && kadmin.local getprinc {SERVICE[0]}/{SERVICE[1]} &&
 kadmin.local getprinc "$2" || exit 1
 more=$(grep -c ' AS_REQ .* ISSUE: ' "{LOG}"); again=$(grep -c ' DISPATCH: repeated ' "{LOG}")
