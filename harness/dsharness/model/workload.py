@@ -375,7 +375,7 @@ class DnsperfWorkload(WorkloadBase):
             yield "outstanding", least
 
 
-# Of more than 45 connections a KDC drops the oldest; over UDP the kernel kept 125 requests, not 150.
+# Of more than 45 connections a KDC drops the oldest; the kernel kept 125 requests for it, not 150.
 KDC_ROOM = {Transport.UDP: 100, Transport.TCP: 40}
 
 
