@@ -32,6 +32,7 @@ METRICS = {
     "search-schedule": ("latency-p99",),
     "disturbed-paged": ("latency-p99",),
     "disturbed-calm": ("latency-p99",),
+    "kerberos-schedule": ("latency-p99",),
     "session": (DECIDER, "latency-p99"),
     "idle": ("context-switches", "cpu"),
     "search-modify": (DECIDER, "written"),
@@ -83,6 +84,7 @@ def questions(
 def ask(series: str, workload: str, metric: str) -> Asked:
     """`dsbisect bisect rows`, and what it said; KeyboardInterrupt where the user ended it."""
     folder = RUNS / f"{series}-{workload}-{metric}"
+    RUNS.mkdir(parents=True, exist_ok=True)
     words = (
         "bisect", "rows", "--series", series, "--workload", workload, "--metric", metric,
         "--store", str(RUNS / "dsbisect.db"), "--output", str(folder),

@@ -26,7 +26,16 @@ from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.by_address import CANDIDATE, AddressRequest, found_host
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import LOAD_FOLDER, load_options
-from dsharness.model import USER_BIND, Image, LdaploadWorkload, Matrix, Settings, Value, Workload
+from dsharness.model import (
+    USER_BIND,
+    Image,
+    KrbloadWorkload,
+    LdaploadWorkload,
+    Matrix,
+    Settings,
+    Value,
+    Workload,
+)
 from dsharness.paths import logs_home
 from dsharness.process.command import Completed, atomic_write, run
 from dsharness.process.deadline import Deadline
@@ -36,6 +45,8 @@ from dslab.candidates import RowSupply
 from dslab.lab_conditions import LabConditions
 from dsresults.compare.driven_load import DrivenLoad, driven_load, worker_heard
 from dsresults.number_text import counted, duration, significant
+
+LiveWorkload = LdaploadWorkload | KrbloadWorkload
 
 PROGRAM = "locust"
 PLAN_VARIABLE = "DSBISECT_LOAD_PLAN"
@@ -76,7 +87,7 @@ class LoadRequest:
 
     matrix: Matrix
     target: str | AddressRequest  # a row, or a server that someone else runs
-    workload: LdaploadWorkload  # of each worker; its schedule is the worker's own rate
+    workload: LiveWorkload  # of each worker; its schedule is the worker's own rate
     settings: Settings
     workers: int = 1
     seconds: float = 60.0
@@ -111,10 +122,13 @@ class LoadRequest:
 
 def live_workload(
     workload: Workload, rate: float | None, connections: int | None, workers: int
-) -> LdaploadWorkload:
+) -> LiveWorkload:
     """The load of one worker; UsageError for one that cannot be looked at, or not by several."""
-    hint = "take one with `tool: ldapload`, such as search-as-user; docs/workloads.md lists them"
-    if not isinstance(workload, LdaploadWorkload):
+    hint = (
+        "take one with `tool: ldapload` or `krbload`, such as search-as-user or kerberos-preauth; "
+        "docs/workloads.md lists them"
+    )
+    if not isinstance(workload, LiveWorkload):
         raise UsageError(
             f"workload {workload.named!r}: {workload.tool} says nothing while it runs", hint=hint
         )

@@ -80,7 +80,8 @@ def load(  # noqa: PLR0913 - each is an option
         str | None,
         typer.Option(
             "--workload",
-            help="A workload of ldapload, or a YAML file with one. Default: search-as-user.",
+            help="A workload of ldapload or krbload, or a YAML file with one. "
+            "Default: search-as-user.",
             show_default=False,
         ),
     ] = None,

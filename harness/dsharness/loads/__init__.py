@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dsharness.loads.dnsperf import Dnsperf
+from dsharness.loads.krbload import Krbload
 from dsharness.loads.ldapload import Ldapload
 from dsharness.loads.ldclt import Ldclt
 from dsharness.loads.load import (
@@ -17,11 +18,12 @@ from dsharness.loads.load import (
 
 LOADS: dict[str, Load] = {
     "dnsperf": Dnsperf(),
+    "krbload": Krbload(),
     "ldapload": Ldapload(),
     "ldclt": Ldclt(),
 }
 
-LIVE: dict[str, LiveLoad] = {"ldapload": Ldapload()}
+LIVE: dict[str, LiveLoad] = {"krbload": Krbload(), "ldapload": Ldapload()}
 
 __all__ = [
     "LIVE",

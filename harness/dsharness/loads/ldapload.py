@@ -85,39 +85,43 @@ class Ldapload:
     def argv(
         self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
     ) -> list[str]:
-        load, _ = _ldap(workload, endpoint)
         match extent:
             case Operations():
-                much = ["--operations", str(extent.total(load.threads))]
+                much = ["--operations", str(extent.total(workload.threads))]
             case Schedule():
-                count = str(extent.total(load.threads))
+                count = str(extent.total(workload.threads))
                 much = ["--rate", f"{extent.per_second:g}", "--operations", count]
             case _:
                 much = ["--seconds", str(extent.seconds)]
-        return self._run(load, _url(load.over, endpoint), folder, 2 * extent.limit_s + 1, much)
+        return self._run(workload, endpoint, folder, 2 * extent.limit_s + 1, much)
 
     def live_argv(
         self, workload: Workload, endpoint: Endpoint, folder: str, worker: Worker
     ) -> list[str]:
         """A block of source addresses is the worker's own."""
-        load, _ = _ldap(workload, endpoint)
         first = 1 + (worker.number - 1) * ADDRESSES
         much = ["--seconds", f"{worker.seconds:g}", "--tells", "1"]
         much += ["--first", str(first), "--addresses", str(ADDRESSES)]
         if worker.per_second is not None:
             much += ["--rate", f"{worker.per_second:g}"]
-        return self._run(load, _url(load.over, endpoint), folder, worker.seconds + LAST_S, much)
+        return self._run(workload, endpoint, folder, worker.seconds + LAST_S, much)
 
-    def _run(
-        self, load: LdaploadWorkload, url: str, folder: str, limit_s: float, much: list[str]
-    ) -> list[str]:
+    def _server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
+        """Where connections go, and what options those have that are not the load's own."""
+        load, _ = _ldap(workload, endpoint)
         others = ["--silent", str(load.silent)] if load.silent else []
         if load.disturber is not None:
             others += ["--disturbers", str(load.disturber.connections)]
+        return _url(load.over, endpoint), others
+
+    def _run(
+        self, workload: Workload, endpoint: Endpoint, folder: str, limit_s: float, much: list[str]
+    ) -> list[str]:
+        url, others = self._server(workload, endpoint)
         return [
             "timeout", "--kill-after=5", f"{limit_s + self.grace_s:.0f}", "sh", "-c", _RUN, "sh",
             "ldapload", url, f"{folder}/{REQUESTS_FILE}",
-            "--connections", str(load.threads), *others, "--limit", f"{limit_s:g}", *much,
+            "--connections", str(workload.threads), *others, "--limit", f"{limit_s:g}", *much,
         ]  # fmt: skip
 
     def parse(self, text: str) -> LoadReport:

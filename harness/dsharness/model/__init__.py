@@ -34,7 +34,14 @@ from dsharness.model.campaign import (
     TurnState,
     Verdict,
 )
-from dsharness.model.content import Content, DirectoryContent, DirectoryPlugin, ZoneContent, largest
+from dsharness.model.content import (
+    Content,
+    DirectoryContent,
+    DirectoryPlugin,
+    RealmContent,
+    ZoneContent,
+    largest,
+)
 from dsharness.model.ldap_requests import (
     SHARERS,
     USER_BIND,
@@ -104,8 +111,10 @@ from dsharness.model.workload import (
     DirectoryWorkload,
     DnsperfWorkload,
     ImportWorkload,
+    KrbloadWorkload,
     LdaploadWorkload,
     LdcltWorkload,
+    Proof,
     Transport,
     UserOrder,
     Workload,
@@ -154,6 +163,7 @@ __all__ = [
     "ImportWorkload",
     "KindTimes",
     "KojiPackages",
+    "KrbloadWorkload",
     "Latencies",
     "LdapRequest",
     "LdapStep",
@@ -172,9 +182,11 @@ __all__ = [
     "Profile",
     "Promise",
     "PromisedFact",
+    "Proof",
     "Provenance",
     "Published",
     "PublishedSource",
+    "RealmContent",
     "Registry",
     "RequestKind",
     "Row",

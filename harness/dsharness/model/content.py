@@ -41,7 +41,14 @@ class ZoneContent(Value):
     number: NonNegativeInt = 1000
 
 
-Content = DirectoryContent | ZoneContent
+class RealmContent(Value):
+    """Users of a Kerberos realm, and as many who must prove themselves first."""
+
+    kind: Literal["realm"] = "realm"
+    number: NonNegativeInt = 1000
+
+
+Content = DirectoryContent | ZoneContent | RealmContent
 
 
 def largest(contents: Iterable[Content]) -> Content:

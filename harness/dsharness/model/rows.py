@@ -42,6 +42,7 @@ class SystemName(StrEnum):
     OPENLDAP = "openldap"
     BIND = "bind"
     BIND_TREE = "bind-tree"
+    KRB5 = "krb5"
 
 
 class Os(Value):

@@ -15,7 +15,13 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
-from dsharness.model.content import Content, DirectoryContent, DirectoryPlugin, ZoneContent
+from dsharness.model.content import (
+    Content,
+    DirectoryContent,
+    DirectoryPlugin,
+    RealmContent,
+    ZoneContent,
+)
 from dsharness.model.ldap_requests import (
     SHARERS,
     WRITES,
@@ -369,9 +375,57 @@ class DnsperfWorkload(WorkloadBase):
             yield "outstanding", least
 
 
+# Of more than 45 connections a KDC drops the oldest; the kernel kept 125 requests for it, not 150.
+KDC_ROOM = {Transport.UDP: 100, Transport.TCP: 40}
+
+
+class Proof(StrEnum):
+    """When a user proves to a KDC that it knows its password, by an encrypted timestamp."""
+
+    NONE = "none"  # never: such users get a ticket for their name
+    AT_ONCE = "at-once"  # with the first request
+    WHEN_ASKED = "when-asked"  # with a second one, as clients do that know nothing of the user
+
+
+class KrbloadWorkload(WorkloadBase):
+    """Tickets of a Kerberos realm's users, by the lab's own load."""
+
+    protocol: ClassVar[str] = "kerberos"
+    tool: Literal["krbload"] = "krbload"
+    operation: Literal["ticket"] = "ticket"
+    threads: PositiveInt = Field(default=4, description="users that wait for an answer")
+    transport: Transport = Transport.UDP
+    proof: Proof = Proof.NONE
+    users: PositiveInt = Field(
+        default=1000, le=20_000, description="users of the realm, all in turn"
+    )
+    scheduled: PositiveFloat | None = Field(
+        default=None, description="tickets asked for in a second, whatever waits; by default as "
+        "many as are answered"
+    )  # fmt: skip
+
+    @property
+    def content(self) -> RealmContent:
+        return RealmContent(number=self.users)
+
+    @property
+    def rate(self) -> float | None:
+        return self.scheduled
+
+    @property
+    def distinct_entries(self) -> int:
+        return self.users
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse more users at once than a KDC has connections, or its socket has room for."""
+        most = KDC_ROOM[self.transport]
+        if self.threads > most:
+            yield "threads", f"at most {most} over {self.transport}, or the KDC drops some"
+
+
 # A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
 Workload = Annotated[
-    LdcltWorkload | LdaploadWorkload | ImportWorkload | DnsperfWorkload,
+    LdcltWorkload | LdaploadWorkload | ImportWorkload | DnsperfWorkload | KrbloadWorkload,
     Field(discriminator="tool"),
 ]
 

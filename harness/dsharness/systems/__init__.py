@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dsharness.model import SystemName
 from dsharness.systems.bind import Bind, BindTree
+from dsharness.systems.krb5 import Krb5
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.freeipa import AldPro, FreeIpa
 from dsharness.systems.ldap.install_tree import DirsrvTree
@@ -18,6 +19,7 @@ SYSTEMS: dict[SystemName, System] = {
     SystemName.OPENLDAP: OpenLdap(),
     SystemName.BIND: Bind(),
     SystemName.BIND_TREE: BindTree(),
+    SystemName.KRB5: Krb5(),
 }
 
 __all__ = ["SYSTEMS", "Endpoint", "Look", "Seed", "System"]

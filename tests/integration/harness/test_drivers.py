@@ -3,7 +3,7 @@
     pytest tests/integration/harness/test_drivers.py --driver ROW:WORKLOAD
 
 tries a new one, by the names that it has in matrix.yaml (a workload that asks for many entries);
-without it, four that differ are tried.
+without it, five that differ are tried.
 docs/drivers.md says how a driver is written.
 """
 
@@ -33,6 +33,7 @@ USUAL = (
     "debian-13:bind-random",
     "debian-13-openldap:bind-random",
     "debian-12-bind:dns-udp",
+    "debian-12-krb5:kerberos-preauth",
     "debian-13:search-groups",
 )
 ENTRIES = 60  # a state that is quickly filled

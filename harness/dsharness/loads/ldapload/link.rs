@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::AsRawFd;
 
-use crate::message::{answer, message, START_TLS, UNBIND};
+use crate::message::{answer, message, START_TLS};
 use crate::socket::{Place, Secrecy, Server};
 use crate::tls::{Context, Session};
 
@@ -104,8 +104,8 @@ impl Link {
     }
 
     /// Say goodbye and close it, without waiting for anything.
-    pub fn end(mut self, id: u32) {
-        let _ = self.write(&message(id, &[UNBIND]));
+    pub fn end(mut self, goodbye: &[u8]) {
+        let _ = self.write(goodbye);
         if let Some(session) = &mut self.session {
             session.end();
         }

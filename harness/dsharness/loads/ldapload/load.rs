@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
+use crate::kerberos;
 use crate::link::{Link, Wait};
-use crate::message::{answer, message, next_page, ENTRY, INTERMEDIATE, REFERENCE};
+use crate::message::{answer, message, next_page, Answer, ENTRY, INTERMEDIATE, REFERENCE};
 use crate::plan::{Operation, Plan};
 use crate::poll::{cpu_so_far, starved_so_far, Poll, TIMER};
-use crate::socket::{Ports, Secrecy, Server, PATIENCE};
+use crate::socket::{Ports, Secrecy, Server, Speech, PATIENCE};
 use crate::tls::Context;
 
 const FIRST_ID: u32 = 0x0100_0000; // with four bytes and no zero before them, as DER wants it
@@ -160,6 +161,7 @@ pub struct Load {
     silent: Vec<Link>,
     counted: Queue,
     disturbing: Queue,
+    nonce: u32, // of the last Kerberos request
     tally: Tally, // since the mark
     all: Tally,   // until then
     mark: Mark,
@@ -212,6 +214,7 @@ impl Load {
             silent,
             counted: Queue { begun: 0, free: (0..asked.connections).collect() },
             disturbing: Queue { begun: 0, free: (asked.connections..all).collect() },
+            nonce: 0,
             tally: Tally::of(kinds),
             all: Tally::of(kinds),
             mark: Mark::now(),
@@ -363,9 +366,16 @@ impl Load {
         if step.connects {
             return self.connect(number, flight);
         }
+        let nonce = kerberos::nonce_after(self.nonce);
         let controls = step.page.map(|size| next_page(size, cookie)).unwrap_or_default();
         let id = self.connections[number].next_id;
-        let unsent = message(id, &[&step.body, &controls]);
+        let unsent = match self.doors.server.speech {
+            Speech::Ldap => message(id, &[&step.body, &controls]),
+            Speech::Kerberos { datagrams } => {
+                kerberos::message(nonce, &step.body, step.nonce, datagrams)
+            }
+        };
+        self.nonce = nonce;
         let made = &mut self.connections[number];
         made.next_id = FIRST_ID + (id - FIRST_ID + 1) % IDS;
         made.unsent = unsent;
@@ -458,7 +468,7 @@ impl Load {
     /// All answers that are whole.
     fn answers(&mut self, number: usize) -> Result<(), String> {
         let mut at = 0;
-        while let Some(seen) = answer(&self.connections[number].received, at)? {
+        while let Some(seen) = self.next_answer(number, at)? {
             at = seen.end;
             let made = &mut self.connections[number];
             let Some(flight) = made.flight.as_mut().filter(|each| each.id == seen.id) else {
@@ -470,8 +480,20 @@ impl Load {
                 _ => self.answered(number, seen.result, seen.cookie)?,
             }
         }
-        self.connections[number].received.drain(..at);
+        let received = &mut self.connections[number].received;
+        received.drain(..at.min(received.len())); // a new connection has none of them
         Ok(())
+    }
+
+    /// The answer that begins there, once it is whole.
+    fn next_answer(&self, number: usize, at: usize) -> Result<Option<Answer>, String> {
+        let made = &self.connections[number];
+        let Speech::Kerberos { datagrams } = self.doors.server.speech else {
+            return answer(&made.received, at);
+        };
+        let Some(flight) = &made.flight else { return Ok(None) };
+        let step = &self.operations(number)[flight.operation].steps[flight.step];
+        kerberos::answer(&made.received, at, datagrams, &step.body, flight.id)
     }
 
     /// Go on after an answer: with the next page, the next step, or another operation.
@@ -497,7 +519,7 @@ impl Load {
         let (kind, ends) = (operation.kind, operation.connects());
         let made = &mut self.connections[number];
         if let Some(link) = made.link.take_if(|_| ends) {
-            link.end(made.next_id);
+            link.end(&self.doors.server.goodbye(made.next_id));
         }
         self.queue(number).free.push_back(number);
         match wrong {

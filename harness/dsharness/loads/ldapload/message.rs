@@ -52,7 +52,7 @@ fn cookie(data: &[u8], mut at: usize, end: usize) -> Result<Option<Vec<u8>>, Str
 }
 
 /// A tag, where its content begins, and where it ends; None while bytes are missing.
-fn element(data: &[u8], at: usize) -> Result<Option<(u8, usize, usize)>, String> {
+pub fn element(data: &[u8], at: usize) -> Result<Option<(u8, usize, usize)>, String> {
     let (Some(&tag), Some(&short)) = (data.get(at), data.get(at + 1)) else {
         return Ok(None);
     };
@@ -85,7 +85,7 @@ fn odd() -> String {
     "an answer that is not LDAP".to_string()
 }
 
-fn number(data: &[u8]) -> u32 {
+pub fn number(data: &[u8]) -> u32 {
     data.iter().fold(0, |sum, &digit| sum << 8 | u32::from(digit))
 }
 
@@ -106,6 +106,13 @@ pub fn answer(data: &[u8], at: usize) -> Result<Option<Answer>, String> {
         }
     }
     Ok(Some(Answer { id: number(&whole[id_begin..id_end]), tag, result, cookie: next, end }))
+}
+
+impl Answer {
+    /// One without pages or controls.
+    pub fn plain(id: u32, tag: u8, result: u32, end: usize) -> Self {
+        Answer { id, tag, result, cookie: None, end }
+    }
 }
 
 /// Bodies of two requests: to encrypt what follows (RFC 4511, 4.14), and to end a connection.

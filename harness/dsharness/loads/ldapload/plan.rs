@@ -4,6 +4,7 @@ use std::fs;
 use std::str::FromStr;
 
 const DISTURBERS: &str = "disturbers"; // a line: those after it are theirs
+const NONCE: &str = "........"; // stands in a Kerberos request for what differs each time it is sent
 const CONNECT: &str = "connect"; // in place of bytes
 
 /// A message that waits for its answer; the bytes are all that follows the message id, but for the
@@ -15,6 +16,7 @@ pub struct Step {
     pub entries: Option<u64>,
     pub page: Option<u32>,
     pub body: Vec<u8>,
+    pub nonce: Option<usize>, // where four bytes of the body are its number
 }
 
 /// One line of the file: `KIND` and for each step `RESULT ENTRIES PAGE HEX`. Steps follow each other
@@ -80,12 +82,14 @@ fn place(kinds: &mut Vec<String>, kind: &str) -> usize {
 
 fn step(parts: &[&str]) -> Result<Step, &'static str> {
     let connects = parts[3] == CONNECT;
+    let hex = parts[3].replace(NONCE, "00000000");
     Ok(Step {
         connects,
         result: parts[0].parse().map_err(|_| "no result code")?,
         entries: unless_dash(parts[1]).map_err(|_| "no number of entries")?,
         page: unless_dash(parts[2]).map_err(|_| "no size of a page")?,
-        body: bytes(if connects { "" } else { parts[3] }).ok_or("no hexadecimal bytes")?,
+        body: bytes(if connects { "" } else { &hex }).ok_or("no hexadecimal bytes")?,
+        nonce: parts[3].find(NONCE).map(|at| at / 2),
     })
 }
 

@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
+use crate::message::{message, UNBIND};
 use crate::poll::checked;
 
 pub const PATIENCE: Duration = Duration::from_secs(30); // until a connection is there and bound
@@ -21,6 +22,7 @@ extern "C" {
 const UNIX: u16 = 1;
 const INET: u16 = 2;
 const STREAM: i32 = 1;
+const DATAGRAM: i32 = 2;
 const NONBLOCK: i32 = 0o4000;
 const CLOSE_ON_EXEC: i32 = 0o2000000;
 const PATH_BYTES: usize = 107;
@@ -37,6 +39,13 @@ pub enum Secrecy {
     Asked,
 }
 
+/// What is spoken, and how its messages are told apart.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Speech {
+    Ldap,
+    Kerberos { datagrams: bool },
+}
+
 pub enum Place {
     Inet(SocketAddrV4),
     Path(String),
@@ -45,15 +54,17 @@ pub enum Place {
 pub struct Server {
     pub place: Place,
     pub secrecy: Secrecy,
+    pub speech: Speech,
 }
 
 impl Server {
-    /// `ldap://127.0.0.1:3389`, `starttls://` and `ldaps://` likewise, or `ldapi:///path`.
+    /// `ldap://127.0.0.1:3389`, `starttls://`, `ldaps://`, `kerberos-udp://` and `kerberos-tcp://`
+    /// likewise, or `ldapi:///path`.
     pub fn named(url: &str) -> Result<Self, String> {
-        let odd = || format!("{url}: not ldap://, starttls://, ldaps:// with IPv4:PORT, or ldapi://PATH");
+        let odd = || format!("{url}: not ldap://, starttls://, ldaps://, kerberos-udp:// or kerberos-tcp:// with IPv4:PORT, or ldapi://PATH");
         let (over, rest) = url.split_once("://").ok_or_else(odd)?;
         let secrecy = match over {
-            "ldap" | "ldapi" => Secrecy::None,
+            "ldap" | "ldapi" | "kerberos-udp" | "kerberos-tcp" => Secrecy::None,
             "ldaps" => Secrecy::AtOnce,
             "starttls" => Secrecy::Asked,
             _ => return Err(odd()),
@@ -65,7 +76,23 @@ impl Server {
         } else {
             return Err(odd());
         };
-        Ok(Server { place, secrecy })
+        let speech = match over.strip_prefix("kerberos-") {
+            Some(over) => Speech::Kerberos { datagrams: over == "udp" },
+            None => Speech::Ldap,
+        };
+        Ok(Server { place, secrecy, speech })
+    }
+
+    fn datagrams(&self) -> bool {
+        self.speech == Speech::Kerberos { datagrams: true }
+    }
+
+    /// What ends a connection.
+    pub fn goodbye(&self, id: u32) -> Vec<u8> {
+        match self.speech {
+            Speech::Ldap => message(id, &[UNBIND]),
+            Speech::Kerberos { .. } => vec![],
+        }
     }
 
     /// A socket that is connected, or will be where it need not be waited for. Whatever it is, it
@@ -75,7 +102,8 @@ impl Server {
             Place::Inet(address) => (INET, inet(address)),
             Place::Path(path) => (UNIX, unix(path)),
         };
-        let kind = STREAM | CLOSE_ON_EXEC | if wait { 0 } else { NONBLOCK };
+        let transport = if self.datagrams() { DATAGRAM } else { STREAM };
+        let kind = transport | CLOSE_ON_EXEC | if wait { 0 } else { NONBLOCK };
         // SAFETY: every pointer is to bytes of the size that is said, and outlives its call; the
         // descriptor is new and nobody else's.
         let made = unsafe {
@@ -95,7 +123,7 @@ impl Server {
             made
         };
         let stream = TcpStream::from(made);
-        if family == INET {
+        if family == INET && !self.datagrams() {
             stream.set_nodelay(true)?;
         }
         Ok(stream)
@@ -130,6 +158,7 @@ pub struct Ports {
 impl Ports {
     pub fn of(server: &Server, first: u8, most: Option<u8>) -> Self {
         let address = match &server.place {
+            Place::Inet(_) if server.datagrams() => None,
             Place::Inet(address) if *address.ip() == Ipv4Addr::LOCALHOST => Some(*address),
             _ => None,
         };

@@ -1,0 +1,103 @@
+//! How Kerberos' messages are framed, and whose ticket an answer has (RFC 4120).
+//!
+//! A ticket's nonce can only be read by who has the key, so a connection has one request at a time,
+//! and the name in the answer must be the one that asked.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::message::{element, number, Answer};
+
+/// A nonce that no request of the last minutes had, of whatever connection or run: two requests with
+/// the same bytes would be one to a KDC, which for two minutes sends the first one's answer again.
+pub fn nonce_after(last: u32) -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let clock = now.as_micros() as u32 & 0x3fff_ffff | 0x4000_0000; // comes again after 18 minutes
+    if clock <= last && last - clock < CLOSE {
+        last + 1
+    } else {
+        clock
+    }
+}
+
+/// A request with a nonce in its place; over TCP its length comes first.
+pub fn message(number: u32, body: &[u8], nonce: Option<usize>, datagrams: bool) -> Vec<u8> {
+    let mut made = if datagrams { vec![] } else { (body.len() as u32).to_be_bytes().to_vec() };
+    let begin = made.len();
+    made.extend(body);
+    if let Some(at) = nonce {
+        made[begin + at..begin + at + 4].copy_from_slice(&number.to_be_bytes());
+    }
+    made
+}
+
+/// The answer to a request, once it is whole: its result is 0 or the code of an error.
+pub fn answer(
+    data: &[u8],
+    at: usize,
+    datagrams: bool,
+    asked: &[u8],
+    id: u32,
+) -> Result<Option<Answer>, String> {
+    let begin = if datagrams { at } else { at + 4 };
+    let end = match data.get(at..begin) {
+        _ if datagrams => data.len(),
+        Some(size) => begin + number(size) as usize,
+        None => return Ok(None),
+    };
+    if end - begin > MOST {
+        return Err(odd());
+    }
+    let Some(whole) = data.get(..end).filter(|whole| whole.len() > begin) else {
+        return Ok(None);
+    };
+    let (tag, content, _) = inside(whole, begin)?;
+    let result = match tag {
+        TICKET if part(whole, content, NAME)? == name_of(asked)? => 0,
+        TICKET => return Err("a ticket of somebody else".to_string()),
+        ERROR => {
+            let code = part(whole, content, CODE)?;
+            let (_, first, last) = inside(code, 0)?;
+            number(&code[first..last])
+        }
+        _ => return Err(odd()),
+    };
+    Ok(Some(Answer::plain(id, tag, result, end)))
+}
+
+/// Who asks.
+fn name_of(asked: &[u8]) -> Result<&[u8], String> {
+    let (_, request, _) = inside(asked, 0)?;
+    part(part(asked, request, BODY)?, 0, ASKED_NAME)
+}
+
+/// The content of the part with a tag, of the sequence that begins there.
+fn part(data: &[u8], at: usize, wanted: u8) -> Result<&[u8], String> {
+    let (_, mut at, end) = inside(data, at)?;
+    while at < end {
+        let (tag, begin, after) = inside(data, at)?;
+        if tag == wanted {
+            return Ok(&data[begin..after]);
+        }
+        at = after;
+    }
+    Err(odd())
+}
+
+/// A tag, where its content begins, and where it ends.
+fn inside(data: &[u8], at: usize) -> Result<(u8, usize, usize), String> {
+    element(data, at).ok().flatten().ok_or_else(odd)
+}
+
+fn odd() -> String {
+    "an answer that is not Kerberos".to_string()
+}
+
+const MOST: usize = 1 << 20; // bytes of an answer
+const CLOSE: u32 = 1000; // microseconds
+const TICKET: u8 = 0x6b;
+const ERROR: u8 = 0x7e;
+// Tags of parts: of an answer, of an error, and of a request.
+const NAME: u8 = 0xa4;
+const CODE: u8 = 0xa6;
+const BODY: u8 = 0xa4;
+const ASKED_NAME: u8 = 0xa1;
