@@ -205,7 +205,9 @@ def test_each_second_says_what_came_of_it(box: Container) -> None:
     done = box.execute("sh", "-c", RUN, "sh", "well", "requests.txt", *words, limit_s=60)
     whole, seconds = Ldapload().parse(done.stdout), LiveSeconds(Ldapload())
     parts = [part for line in done.stdout.splitlines() if (part := seconds.hear(line))]
-    assert [part.total for part in parts] == [100, 100, 50]
+    # an operation that ends as its second does may be told with the next one
+    assert [part.total for part in parts] == pytest.approx([100, 100, 50], abs=10)
+    assert sum(part.total for part in parts) == 250
     joined = LoadReport.joined(parts)
     assert (joined.latencies, joined.late) == (whole.latencies, whole.late)
     assert whole.total == 250
