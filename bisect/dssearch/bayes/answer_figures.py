@@ -8,13 +8,14 @@ asked one question: does it contradict?
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy.special import chdtrc
 
-from dsharness.model import CostStep, Outcome, Verdict
+from dsharness.model import CostStep, ImportWorkload, Outcome, Sample, Verdict
 from dssearch.bayes.belief import Beliefs, Certainty
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.evidence import Evidence, evidence
@@ -53,6 +54,27 @@ def word(decider: RateDifference, witness: RateDifference | None) -> Word:
         return "contradicts"
     along = witness.size * math.copysign(1.0, decider.size)
     return "agrees" if along > CLEAR * witness.error else "cannot tell"
+
+
+def expected(decider: RateDifference, share: float) -> RateDifference:
+    """(18a): the least that a witness shows of it, where only this share of an operation is CPU."""
+    size = math.log1p(share * math.expm1(abs(decider.size)))
+    slope = share * math.exp(abs(decider.size) - size)
+    return RateDifference(size=math.copysign(size, decider.size), error=slope * decider.error)
+
+
+def computing(samples: Iterable[Sample]) -> float:
+    """The part of an operation's time that its server computes, at least; 1 if that is unknown.
+
+    Operations that wait at once share the time of each of them.
+    """
+    shares = []
+    for sample in samples:
+        each_us, rate, load = sample.value("cpu"), sample.value("rate"), sample.workload
+        if not each_us or not rate or load is None or isinstance(load, ImportWorkload):
+            return 1.0
+        shares.append(min(1.0, each_us / 1e6 * rate / load.at_once))
+    return float(np.median(shares)) if shares else 1.0
 
 
 def difference(seen: Evidence, before: Ints, after: Ints) -> RateDifference | None:
@@ -222,7 +244,10 @@ def witnessed(beliefs: Beliefs) -> tuple[Word | None, RateDifference | None]:
     decider = difference(beliefs.posterior.seen, before, after)
     apart = difference(seen, before, after)
     assert decider is not None  # noqa: S101 - both sides of a named gap were measured
-    return word(decider, apart), apart
+    cheaper = before if decider.size > 0 else after
+    names, history = beliefs.line.names, beliefs.history
+    runs = (each for at in cheaper for each in history.of(names[at]) if each.valid)
+    return word(expected(decider, computing(runs)), apart), apart
 
 
 def _sides(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:

@@ -67,6 +67,11 @@ class WorkloadBase(Value):
         return "; ".join(map(str, value)) if isinstance(value, tuple) else value
 
     @property
+    def at_once(self) -> int:
+        """The most operations that wait for an answer at the same time."""
+        return self.threads
+
+    @property
     def content(self) -> Content:
         """What the system must hold."""
         raise NotImplementedError
@@ -355,6 +360,10 @@ class DnsperfWorkload(WorkloadBase):
         default=None, description="queries begun in a second, whatever waits; by default as many "
         "as are answered"
     )  # fmt: skip
+
+    @property
+    def at_once(self) -> int:
+        return self.outstanding
 
     @property
     def content(self) -> ZoneContent:

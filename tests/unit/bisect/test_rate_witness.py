@@ -14,7 +14,7 @@ from worlds import World, with_metric
 from dsharness.matrix import find_workload
 from dsharness.measure.metrics import RATE
 from dsharness.model import Sample
-from dssearch.bayes.answer_figures import RateDifference, contradicts, word
+from dssearch.bayes.answer_figures import RateDifference, contradicts, expected, word
 from dssearch.bayes.bayes_search import Bayes
 
 STEP = 8
@@ -63,6 +63,58 @@ def test_a_rate_that_clearly_shows_no_step_contradicts(seed):
 def test_a_rate_that_shows_the_step_agrees():
     found = boundary_of(1, step=3.0, rate_step=3.0, rate_noise=0.05)
     assert (found.found, found.witness) == (True, "agrees")
+
+
+class WaitingWorld(RateWorld):
+    """Of an operation's time the server computes for a tenth; the rest does not change."""
+
+    rest_us = 9_000.0  # where computing takes 1,000
+
+    def sample(self, row: str, turn: int) -> Sample:
+        taken = super().sample(row, turn)
+        each_us = taken.value("cpu")
+        assert each_us is not None
+        waits = find_workload(MATRIX, "bind-one")
+        rate = waits.at_once * 1e6 / (each_us + self.rest_us)
+        chance = random.Random(f"waits/{self.seed}/{row}/{turn}")
+        rate *= chance.lognormvariate(0, self.rate_noise)
+        return with_metric(taken, RATE, rate).model_copy(update={"workload": waits})
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("seed", "step"), [(0, 3.0), (1, 3.0), (2, 1 / 3)])
+def test_a_rate_of_operations_that_wait_follows_as_far_as_they_compute(seed: int, step: float):
+    """Three times the CPU time of a tenth makes an operation a fifth longer, not three times."""
+    costs = {name: step if at >= STEP else 1.0 for at, name in enumerate(NAMES)}
+    world = WaitingWorld(costs, noise=0.02, seed=seed)
+    world.rate_noise = 0.03
+    found = world.search(Bayes(survey_up_to=0))
+    assert (found.after, found.found) == (f"c{STEP}", True)
+
+
+sizes = st.floats(-4, 4)
+shares = st.floats(0.001, 1)
+
+
+@given(sizes, st.floats(0, 1), shares)
+def test_less_is_expected_of_what_computes_less(size: float, error: float, share: float):
+    whole = RateDifference(size=size, error=error)
+    part = expected(whole, share)
+    assert abs(part.size) <= abs(size) + 1e-9
+    assert part.size * size >= 0
+    assert part.error <= error + 1e-9
+    assert expected(whole, 1.0).size == pytest.approx(size)
+    assert expected(RateDifference(size=-size, error=error), share).size == -part.size
+
+
+@given(sizes, shares, st.floats(0.001, 0.3))
+def test_a_rate_that_waits_for_everything_else_as_before_never_contradicts(
+    size: float, share: float, error: float
+):
+    decider = RateDifference(size=size, error=0.0)
+    seen = expected(decider, share)
+    witness = RateDifference(size=seen.size, error=error)
+    assert not contradicts(expected(decider, share), witness)
 
 
 @pytest.mark.whole

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import typer
 from shipped import MATRIX
 from store_values import BOUNDARY, EXPORT, FINISHED
 from watchers import RecordingWatcher
 
+from dsbisect.cli.bisect import tell_doubted
 from dsbisect.cli.report import _asked, _chosen, _finding
-from dsharness.errors import EngineError, InstanceError, StoppedError
+from dsharness.errors import EngineError, ExitCode, InstanceError, StoppedError
 from dsharness.model import (
     CpuProfile,
     FunctionCounts,
@@ -21,10 +23,11 @@ from dsharness.model import (
     Latencies,
     ServerTimes,
     StayingHeap,
+    ToolRuns,
     Workload,
 )
 from dslab.step_profiles import profile_pair, profile_steps, sides_of
-from dsresults.profile_pair import count_changes, heap_changes, profiles_of
+from dsresults.profile_pair import count_changes, doubted, heap_changes, profiles_of
 from dsresults.store import Store
 
 LOAD = MATRIX.workloads[0].model_copy(update={"id": FINISHED.workload_id})
@@ -39,6 +42,7 @@ class ToldProfiler:
     logged: list[str] = field(default_factory=list)
     silent: frozenset[str] = frozenset()
     no_log: bool = False
+    others: dict[str, float] = field(default_factory=dict)
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         self.asked.append(candidate)
@@ -69,6 +73,15 @@ class ToldProfiler:
         kind = KindTimes(whole=Latencies.of({100: 9}), middle=("a",), slowest=("b",))
         return None if self.no_log else ServerTimes(
             candidate_id=candidate, workload_id=workload.id, kinds={"search": kind}
+        )  # fmt: skip
+
+    def second_tool(self, candidate: str, workload: Workload) -> ToolRuns | None:
+        if candidate not in self.others:
+            return None
+        own = 1.0 if candidate == BOUNDARY.before else 2.0
+        return ToolRuns(
+            candidate_id=candidate, workload_id=workload.id, tool="authrate",
+            own=(own, own + 0.01, own), other=(self.others[candidate],) * 3,
         )  # fmt: skip
 
 
@@ -137,6 +150,27 @@ def test_one_side_without_its_log_is_no_pair_of_times(store: Store) -> None:
     assert pair.times == ()
     assert pair.times_note == f"{BOUNDARY.after}: its log cannot be read"
     assert not store.findings()
+
+
+def test_a_second_tool_that_sees_no_step_makes_the_answer_doubted(store: Store) -> None:
+    before, after = str(BOUNDARY.before), str(BOUNDARY.after)
+    lab = ToldProfiler(others={before: 1.5, after: 2.5})
+    (agreed,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    assert agreed.tool_step is not None
+    assert agreed.tool_step.agree
+    assert doubted([agreed]) == ()
+    lab = ToldProfiler(others={before: 1.5, after: 1.5})
+    other = FINISHED.model_copy(update={"id": "other"})
+    (pair,) = profile_steps([other], [LOAD], lab, store, RecordingWatcher())
+    (said,) = doubted([pair])
+    assert said == (
+        f"{LOAD.id}: the second tool disagrees, so the answer is not sure: an operation costs "
+        "2.00 times as much by the lab's own tool, 1 times by UnboundID's authrate, each with "
+        "the cost of its own way"
+    )
+    with pytest.raises(typer.Exit) as ended:
+        tell_doubted([agreed, pair])
+    assert ended.value.exit_code == ExitCode.INCONCLUSIVE
 
 
 def test_a_stop_is_a_stop(store: Store) -> None:
