@@ -69,5 +69,5 @@ def test_errors_of_the_second_tool_are_no_figures(
         second_tool, "argv",
         lambda *args: ["wrong" if "dsbisect-user" in word else word for word in words(*args)],
     )  # fmt: skip
-    with tools_bench(engine) as at, pytest.raises(WorkloadError, match="authrate met [1-9]"):
+    with tools_bench(engine) as at, pytest.raises(WorkloadError, match=r"authrate met [1-9]"):
         take_tool_runs(at, load(DirectoryOperation.BIND))
