@@ -76,7 +76,7 @@ class Ldapload:
         """Requests of one turn, in their own order; both members of a pair get the same."""
         load, server = _ldap(workload, endpoint)
         lines = (
-            _lines(load, server.users, turn)
+            _lines(load, server, turn)
             if isinstance(server, OwnDirectory)
             else _binds(load, server, turn)
         )
@@ -176,17 +176,19 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Lda
     )
 
 
-def _lines(load: LdaploadWorkload, site: Site, turn: int) -> Iterator[str]:
+def _lines(load: LdaploadWorkload, server: OwnDirectory, turn: int) -> Iterator[str]:
     """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX.
 
     A step that connects has that word in place of bytes.
     """
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
+    site, disturber = server.users, load.disturber
     yield f"first 0 - - {first_bind(load, site).hex()}"
     yield from _operations(load, load.requests, site, chance)
-    if load.disturber is not None:
-        yield "disturbers"
-        yield from _operations(load, load.disturber.requests, site, chance)
+    if disturber is not None:
+        over = load.over if disturber.over is None else disturber.over
+        yield "disturbers" if over is load.over else f"disturbers {_url(over, server)}"
+        yield from _operations(load, disturber.requests, site, chance)
 
 
 def _binds(load: LdaploadWorkload, server: LdapEndpoint, turn: int) -> Iterator[str]:

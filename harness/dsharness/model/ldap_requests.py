@@ -209,11 +209,16 @@ class Disturber(Value):
     """
 
     connections: PositiveInt = Field(default=1, le=64, description="each with one request")
+    over: LdapTransport | None = Field(
+        default=None, exclude_if=lambda over: over is None,
+        description="how its connections reach the server; by default as the load's own",
+    )  # fmt: skip
     requests: tuple[LdapRequest, ...] = Field(min_length=1)
 
     def __str__(self) -> str:
         asked = "; ".join(map(str, self.requests))
-        return f"{asked} (connections: {self.connections})"
+        over = f", over {self.over}" if self.over else ""
+        return f"{asked} (connections: {self.connections}{over})"
 
     def contradictions(self) -> Iterator[str]:
         """Refuse what its requests cannot be, and a loop that waits for nothing."""

@@ -223,7 +223,13 @@ class LdaploadWorkload(DirectoryWorkload):
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({self.over, *self.plugins}) - {LdapTransport.LDAP}
+        return frozenset({*self._ways, *self.plugins}) - {LdapTransport.LDAP}
+
+    @property
+    def _ways(self) -> tuple[LdapTransport, ...]:
+        """How its connections and those of its disturber reach the server."""
+        other = self.disturber.over if self.disturber else None
+        return (self.over,) if other is None else (self.over, other)
 
     @property
     def steps(self) -> tuple[LdapStep, ...]:
@@ -248,7 +254,7 @@ class LdaploadWorkload(DirectoryWorkload):
         passwords = self.distinct_users if binds else 1
         return DirectoryContent(
             number=self.users, passwords=passwords, groups=self.groups, members=self.members,
-            photo_bytes=self.photo_bytes, encrypted=self.over.encrypted,
+            photo_bytes=self.photo_bytes, encrypted=any(each.encrypted for each in self._ways),
             plugins=tuple(sorted(set(self.plugins))),
         )  # fmt: skip
 
@@ -258,11 +264,12 @@ class LdaploadWorkload(DirectoryWorkload):
         yield from self._contradicted_content()
         if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
             yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
-        if self.over is not LdapTransport.LDAPI and any(
-            each.mechanism == "external" for each in self.steps
-        ):
-            yield "over", "`ldapi` with `mechanism: external`, which is who opened the socket"
         for name, asked in self._queues.items():
+            over = self._ways[-1 if name == "disturber" else 0]
+            external = any(step.mechanism == "external" for each in asked for step in each.steps)
+            if external and over is not LdapTransport.LDAPI:
+                place = "over" if name == "requests" else name
+                yield place, "`over: ldapi` with `mechanism: external`: who opened the socket"
             connecting = {each.kind is RequestKind.CONNECT for each in asked}
             if len(connecting) > 1:
                 yield name, "`kind: connect` as the first step of all of them, or of none"

@@ -132,6 +132,7 @@ def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
         "steps": STEPS,
         "disturbed": DISTURBED,
         "connects": CONNECTS,
+        "elsewhere": DISTURBED.replace("disturbers", "disturbers ldapi:///load/no-server"),
     }
     for name, text in files.items():
         (folder / f"{name}.txt").write_text(text)
@@ -272,6 +273,8 @@ def test_disturbers_ask_as_long_as_the_load_runs_and_are_not_counted(box: Contai
     assert found.disturbances > 30
     wrong = report(box, "well", *words, file="disturbed.txt")
     assert set(wrong.errors) == {"disturber, search: 1 entries instead of 30"}
+    elsewhere = report(box, "pages of disturbers", *words, file="elsewhere.txt")
+    assert list(elsewhere.errors) == ["cannot connect: No such file or directory (os error 2)"]
     nothing = report(box, "well", "--operations", "4", "--disturbers", "1")
     assert list(nothing.errors) == ["there is nothing that disturbers ask for"]
 

@@ -24,7 +24,8 @@ from dsharness.model import (
 )
 from dsharness.systems.ldap.address import NamedUsers
 from dsharness.systems.ldap.directory import LdapUser, Site
-from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory
+from dsharness.systems.ldap.directory_system import SOCKET_NAME, LdapEndpoint, OwnDirectory
+from dsharness.systems.system import SHARED_FOLDER
 
 LOAD = ldapload.Ldapload()
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
@@ -147,6 +148,20 @@ def test_a_disturber_has_connections_and_requests_of_its_own() -> None:
     assert load.disturbed
     assert not workload().disturbed
     assert workload(requests=[SEARCH], disturber={"requests": [MODIFY]}).writes
+
+
+AUTOBIND = {"kind": "connect", "then": [{"kind": "bind", "mechanism": "external"}]}
+
+
+def test_a_disturber_may_come_another_way() -> None:
+    load = workload(disturber={"requests": [AUTOBIND], "over": "ldapi"})
+    assert not list(load.contradictions())
+    assert load.needs == {"ldapi"}
+    assert ["disturbers", f"ldapi://{SHARED_FOLDER}/{SOCKET_NAME}"] in lines(load)
+    assert LOAD.argv(load, OWN, "/load", Seconds(seconds=1))[8].startswith("ldap://")
+    same = workload(disturber=CALM | {"over": "ldap"})
+    assert ["disturbers"] in lines(same)
+    assert workload(disturber=CALM | {"over": "ldaps"}).content.encrypted
 
 
 def test_a_disturber_that_had_no_answer_disturbed_nothing() -> None:
@@ -366,6 +381,7 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
         ({"requests": [SEARCH | {"mechanism": "plain"}]}, "requests"),
         ({"requests": [{"kind": "bind", "base": "{manager}", "mechanism": "plain"}]}, "requests"),
         ({"requests": [{"kind": "bind", "mechanism": "external"}], "over": "ldaps"}, "over"),
+        ({"disturber": {"requests": [AUTOBIND], "over": "ldaps"}}, "disturber"),
         ({"plugins": ["dna", "dna"]}, "plugins"),
     ],
 )

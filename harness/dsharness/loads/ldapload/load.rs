@@ -156,7 +156,7 @@ pub struct Load {
     plan: Plan,
     poll: Poll,
     extent: Extent,
-    doors: Doors,
+    doors: Vec<Doors>, // of the load's own connections, and others of its disturbers
     connections: Vec<Connection>,
     silent: Vec<Link>,
     counted: Queue,
@@ -175,9 +175,12 @@ fn words(error: std::io::Error) -> String {
 impl Load {
     /// All connections, each of which was bound in turn.
     pub fn open(asked: Asked, plan: Plan) -> Result<Self, String> {
-        let mut doors = Doors::to(asked.server, asked.first, asked.addresses)?;
-        let mut bound = |_| doors.bound(&plan.first);
-        let silent = (0..asked.silent).map(&mut bound).collect::<Result<_, _>>()?;
+        let mut doors = vec![Doors::to(asked.server, asked.first, asked.addresses)?];
+        if let Some(url) = &plan.disturbed_at {
+            doors.push(Doors::to(Server::named(url)?, asked.first, asked.addresses)?);
+        }
+        let mut bound = |disturbs| door(&mut doors, disturbs).bound(&plan.first);
+        let silent = (0..asked.silent).map(|_| bound(false)).collect::<Result<_, _>>()?;
         if asked.disturbers > 0 && plan.disturbing.is_empty() {
             return Err("there is nothing that disturbers ask for".to_string());
         }
@@ -187,7 +190,7 @@ impl Load {
         for number in 0..all {
             let disturbs = number >= asked.connections;
             let operations = if disturbs { &plan.disturbing } else { &plan.counted };
-            let link = if operations[0].connects() { None } else { Some(bound(number)?) };
+            let link = if operations[0].connects() { None } else { Some(bound(disturbs)?) };
             if let Some(link) = &link {
                 poll.add(&link.stream, number).map_err(words)?;
             }
@@ -202,7 +205,7 @@ impl Load {
             });
         }
         if plan.counted[0].connects() {
-            doors.enough_for(asked.extent.operations.unwrap_or(0))?;
+            doors[0].enough_for(asked.extent.operations.unwrap_or(0))?;
         }
         let kinds = plan.kinds.len();
         Ok(Load {
@@ -369,7 +372,7 @@ impl Load {
         let nonce = kerberos::nonce_after(self.nonce);
         let controls = step.page.map(|size| next_page(size, cookie)).unwrap_or_default();
         let id = self.connections[number].next_id;
-        let unsent = match self.doors.server.speech {
+        let unsent = match self.doors[0].server.speech {
             Speech::Ldap => message(id, &[&step.body, &controls]),
             Speech::Kerberos { datagrams } => {
                 kerberos::message(nonce, &step.body, step.nonce, datagrams)
@@ -386,7 +389,8 @@ impl Load {
 
     /// Begin a connection for this flight.
     fn connect(&mut self, number: usize, flight: Flight) -> Result<(), String> {
-        let link = self.doors.link(false);
+        let disturbs = self.connections[number].disturbs;
+        let link = door(&mut self.doors, disturbs).link(false);
         let made = &mut self.connections[number];
         made.flight = Some(flight);
         made.received.clear();
@@ -404,7 +408,7 @@ impl Load {
     fn advance(&mut self, number: usize) -> Result<(), String> {
         let made = &mut self.connections[number];
         let Some(link) = made.link.as_mut() else { return Ok(()) };
-        match self.doors.advance(link) {
+        match door(&mut self.doors, made.disturbs).advance(link) {
             Ok(Wait::Nothing) => {
                 self.poll.watch(&link.stream, number, false).map_err(words)?;
                 self.answered(number, 0, None)
@@ -488,7 +492,7 @@ impl Load {
     /// The answer that begins there, once it is whole.
     fn next_answer(&self, number: usize, at: usize) -> Result<Option<Answer>, String> {
         let made = &self.connections[number];
-        let Speech::Kerberos { datagrams } = self.doors.server.speech else {
+        let Speech::Kerberos { datagrams } = self.doors[0].server.speech else {
             return answer(&made.received, at);
         };
         let Some(flight) = &made.flight else { return Ok(None) };
@@ -519,7 +523,7 @@ impl Load {
         let (kind, ends) = (operation.kind, operation.connects());
         let made = &mut self.connections[number];
         if let Some(link) = made.link.take_if(|_| ends) {
-            link.end(&self.doors.server.goodbye(made.next_id));
+            link.end(&self.doors[0].server.goodbye(made.next_id));
         }
         self.queue(number).free.push_back(number);
         match wrong {
@@ -566,7 +570,7 @@ impl Load {
 
     pub fn tell(&self) {
         print!("{}", self.all.told(&self.plan));
-        if let Some([each, addresses, before, after]) = self.doors.ports.told() {
+        if let Some([each, addresses, before, after]) = self.doors[0].ports.told() {
             println!("ports {each} addresses {addresses} waiting {before} {after}");
         }
         println!("finished");
@@ -578,6 +582,12 @@ struct Doors {
     server: Server,
     context: Option<Context>, // where they are encrypted
     ports: Ports,
+}
+
+/// Those of the load's own connections or of its disturbers', which may be the same.
+fn door(doors: &mut [Doors], disturbs: bool) -> &mut Doors {
+    let place = if disturbs { doors.len() - 1 } else { 0 };
+    &mut doors[place]
 }
 
 impl Doors {

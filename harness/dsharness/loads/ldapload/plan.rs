@@ -3,7 +3,7 @@
 use std::fs;
 use std::str::FromStr;
 
-const DISTURBERS: &str = "disturbers"; // a line: those after it are theirs
+const DISTURBERS: &str = "disturbers"; // begins a line: those after it are theirs; then where they go
 const NONCE: &str = "........"; // stands in a Kerberos request for what differs each time it is sent
 const CONNECT: &str = "connect"; // in place of bytes
 
@@ -42,17 +42,25 @@ pub struct Plan {
     pub first: Vec<u8>, // sent once on each connection; empty: nothing is
     pub counted: Vec<Operation>,
     pub disturbing: Vec<Operation>,
+    pub disturbed_at: Option<String>, // None: where the load's own connections go
 }
 
 pub fn read(file: &str) -> Result<Plan, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    let mut plan = Plan { kinds: vec![], first: vec![], counted: vec![], disturbing: vec![] };
+    let mut plan = Plan {
+        kinds: vec![],
+        first: vec![],
+        counted: vec![],
+        disturbing: vec![],
+        disturbed_at: None,
+    };
     let mut disturbs = false;
     for (number, line) in text.lines().enumerate() {
         let wrong = |what: &str| format!("{file}:{}: {what}", number + 1);
         let parts: Vec<&str> = line.split(' ').collect();
-        if line == DISTURBERS {
+        if parts[0] == DISTURBERS {
             disturbs = true;
+            plan.disturbed_at = parts.get(1).map(|url| url.to_string());
             continue;
         }
         if parts.len() < 5 || parts.len() % 4 != 1 {

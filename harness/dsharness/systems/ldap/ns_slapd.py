@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
-from dsharness.errors import InstanceError
+from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import DATABASE, OWN, Facts, ServerTimes, Settings
 from dsharness.recorded.access_log import read_file
 from dsharness.recorded.operation_times import server_times
@@ -44,6 +44,17 @@ LOGS_OFF = {
     "nsslapd-accesslog-logging-enabled": "off",
     "nsslapd-auditlog-logging-enabled": "off",
     "nsslapd-auditfaillog-logging-enabled": "off",
+}
+ACCESS_LOG_OPTION = "access-log"
+# By what settings may ask for. One that turns over has two files of a MiB.
+ACCESS_LOGS: Mapping[str, Mapping[str, str]] = {
+    "off": {},
+    "on": {"nsslapd-accesslog-logging-enabled": "on"},
+    "turning-over": {
+        "nsslapd-accesslog-maxlogsize": "1",
+        "nsslapd-accesslog-maxlogsperdir": "2",
+        "nsslapd-accesslog-logging-enabled": "on",
+    },
 }
 CONFIG = "cn=config"
 # Entries that count or record, and attributes that are a secret, a time, a place, a name of this
@@ -123,6 +134,17 @@ def settle(directory: Directory, settings: Settings) -> None:
     scheme = settings.options.get(PASSWORD_SCHEME)
     if scheme is not None:
         directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
+    directory.modify("cn=config", _access_log(settings))
+
+
+def _access_log(settings: Settings) -> Mapping[str, str]:
+    asked = settings.options.get(ACCESS_LOG_OPTION, "off")
+    if asked not in ACCESS_LOGS:
+        raise MatrixError(
+            f"settings {settings.id}: {ACCESS_LOG_OPTION} is {asked!r}",
+            hint=f"give one of {', '.join(ACCESS_LOGS)}",
+        )
+    return ACCESS_LOGS[asked]
 
 
 NUMBER, FIRST_NUMBER, LAST_NUMBER = "employeeNumber", "1000", "9000000"
@@ -239,6 +261,7 @@ def fix_caches(directory: Directory) -> None:
 class NsSlapd(DirectorySystem):
     """What every 389-ds answers, however it was made."""
 
+    options: ClassVar[frozenset[str]] = DirectorySystem.options | {ACCESS_LOG_OPTION}
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 4, "modify": 0}
 
     def version(self, directory: Directory) -> str:
