@@ -31,7 +31,7 @@ from dsharness.process.deadline import Deadline, wait_until
 from dsmany.attached import begin_run
 from dsmany.fleet import DEAD_S
 from dsmany.job_queue import JobQueue
-from dsmany.shared_search import campaigns_of
+from dsmany.shared_answers import campaigns_of
 from dsmany.worker import FleetWorker
 from dsresults.store import Store
 from dsresults.store.shared_records import find_run

@@ -19,7 +19,7 @@ from benchmarks.many.asked_statements import asked
 from benchmarks.many.figure import Figure
 from dsharness.model import Campaign, RunState
 from dsmany.attached import begin_run
-from dsmany.shared_search import campaigns_of, question_of
+from dsmany.shared_answers import campaigns_of, question_of
 from dsresults.store import Store
 from dssearch.planner import advance
 from dssearch.question import History

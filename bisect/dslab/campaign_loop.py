@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, TypeVar
 
 from dsharness.content_key import content_key
 from dsharness.errors import BusyError, CandidateError, StoreError
@@ -27,6 +27,7 @@ from dssearch.repeated_failure import failures_of
 from dssearch.search_record import choice_of, inputs_of, search_of
 
 BEAT_S = 20.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +200,19 @@ class Answers(Protocol):
     ) -> Campaign:
         """The campaign with its answer."""
         ...
+
+
+class Together(Protocol):
+    """Asks what does not need the others' answers: they may be measured at the same time."""
+
+    def __call__(self, asks: Sequence[Callable[[], T]], /) -> tuple[T, ...]:
+        """What each says, in their order."""
+        ...
+
+
+def asked_in_turn(asks: Sequence[Callable[[], T]]) -> tuple[T, ...]:
+    """``Together`` of one machine, which measures one thing at a time."""
+    return tuple(ask() for ask in asks)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,8 @@ from dsharness.model import Campaign, RunState, SharedRun
 from dslab.watcher import Watcher
 from dsmany.fleet import fit_for, fleet_of
 from dsmany.job_queue import JobQueue
-from dsmany.shared_search import SharedStudy, campaigns_of, question_of, settle_run
+from dsmany.shared_answers import campaigns_of, question_of, settle_run
+from dsmany.shared_search import SharedStudy
 from dsresults.store import Store
 from dsresults.store.shared_records import (
     add_run,

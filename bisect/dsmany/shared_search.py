@@ -7,16 +7,15 @@ process that dies meanwhile changes nothing, and its lock ends with its connecti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from sqlalchemy import Connection
 
 from dsharness.containers.engine import Engine
-from dsharness.content_key import content_key
 from dsharness.errors import (
     CandidateError,
     InconclusiveError,
@@ -24,35 +23,16 @@ from dsharness.errors import (
     SystematicError,
     UsageError,
 )
-from dsharness.model import (
-    Boundary,
-    Campaign,
-    Finding,
-    Prepared,
-    RunState,
-    SharedRun,
-    TurnState,
-    Workload,
-)
-from dslab.campaign_loop import Answers, CampaignKind, turn_of
+from dsharness.model import Finding, RunState, SharedRun
+from dslab.campaign_loop import Answers
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
-from dsmany.fleet import (
-    FleetMember,
-    campaign_id_of,
-    fleet_of,
-    free_for,
-    lost_to,
-    may_advance,
-    planned_turns,
-)
+from dsmany.fleet import FleetMember, fleet_of, free_for, lost_to, may_advance, planned_turns
 from dsmany.job_queue import JobQueue
+from dsmany.shared_answers import PlannedAnswers, UnansweredError, settle_run
 from dsresults.store import Store
-from dsresults.store.records import put_finding, put_turn
+from dsresults.store.records import put_finding
 from dsresults.store.shared_records import find_run, find_runs, locked_run, write_run
-from dssearch.planner import advance, history_of
-from dssearch.question import Answer, History, Measure, Question, Search
-from dssearch.search_record import choice_of, inputs_of, search_of
 
 
 class SharedStudy(Protocol):
@@ -84,56 +64,8 @@ class SharedStudy(Protocol):
     ) -> AbstractContextManager[Laboratory]: ...
 
 
-class UnansweredError(Exception):
-    """A question has no answer yet: nothing that follows from it can be asked."""
-
-
 StudyOf = Callable[[SharedRun], SharedStudy]
 FAULTS_OF_RUN = (CandidateError, InconclusiveError, MatrixError, SystematicError, UsageError)
-
-
-def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
-    """Those that a run has asked so far, in order."""
-    found: list[Campaign] = []
-    while campaign := store.campaign(campaign_id_of(run, len(found))):
-        found.append(campaign)
-    return found
-
-
-def settle_run(store: Store, run: SharedRun) -> None:
-    """End what machines have of a run that has ended: what they still measure does not count."""
-    for campaign in campaigns_of(store, run):
-        store.settle_turns(campaign.id, {turn.machine for turn in store.turns(campaign.id)})
-
-
-def question_of(campaign: Campaign) -> Question:
-    """What a stored campaign asks."""
-    return Question(
-        series_id=campaign.series_id,
-        line=campaign.line,
-        workload_id=campaign.workload_id,
-        settings_id=campaign.settings_id,
-        metric=campaign.metric,
-    )
-
-
-@dataclass(kw_only=True)
-class KnownAnswers:
-    """``Answers`` that the store has; UnansweredError for the first one that it has not."""
-
-    store: Store
-    run: SharedRun
-    asked: int = 0
-
-    def __call__(
-        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
-    ) -> Campaign:
-        del question, workload, search, kind  # the same as when it was planned
-        campaign = self.store.campaign(campaign_id_of(self.run, self.asked))
-        self.asked += 1
-        if campaign is None or campaign.boundary is None:
-            raise UnansweredError
-        return campaign
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,13 +115,13 @@ class Coordinator:
             return self._first_prepared(connection, run, fleet)
         if study is None:  # it was prepared since: the job that says so comes too
             return run
-        planned = _PlannedAnswers(
-            plans=self, connection=connection, run=run, prepared=run.prepared, fleet=fleet
+        planned = PlannedAnswers.of(
+            self.store, self.jobs, connection, run, fleet, partial(self.free, run, fleet)
         )
         try:
             finding = study.answer(planned, self.store, paired=run.prepared.paired)
         except UnansweredError:
-            given = dict.fromkeys((*run.took_part, *planned.given))
+            given = dict.fromkeys((*run.took_part, *planned.give_turns()))
             return run.model_copy(
                 update={"remaining": planned.remaining, "took_part": tuple(given)}
             )
@@ -223,119 +155,3 @@ class Coordinator:
     ) -> list[str]:
         """The machines that may have a turn of this run now, the first choice first."""
         return [machine.id for machine in free_for(run, fleet, busy, self._load())]
-
-
-@dataclass(kw_only=True)
-class _PlannedAnswers:
-    """``Answers`` of a run: what has none yet gets turns, and is asked for no further."""
-
-    plans: Coordinator
-    connection: Connection
-    run: SharedRun
-    prepared: Prepared
-    fleet: Sequence[FleetMember]
-    asked: int = 0
-    remaining: int = 0
-    given: list[str] = field(default_factory=list)  # machines that were given a turn
-
-    def __call__(
-        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
-    ) -> Campaign:
-        campaign = self._campaign(question, workload, search, kind)
-        if campaign.boundary is None:
-            search = search_of(campaign) if search.looks else search
-            found = self._planned(campaign, question, workload, search)
-            if isinstance(found, int):
-                self.remaining = found
-                raise UnansweredError
-            at = _now()
-            self.plans.store.finish_campaign(campaign.id, found, at)
-            campaign = campaign.model_copy(update={"boundary": found, "finished_at": at})
-        return campaign
-
-    def _campaign(
-        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
-    ) -> Campaign:
-        """The stored campaign of a question, which is stored now if it is new."""
-        campaign_id = campaign_id_of(self.run, self.asked)
-        self.asked += 1
-        if there := self.plans.store.campaign(campaign_id):
-            return there
-        campaign = Campaign(
-            id=campaign_id,
-            kind=kind,
-            line=question.line,
-            series_id=question.series_id,
-            workload_id=question.workload_id,
-            settings_id=question.settings_id,
-            metric=question.metric,
-            started_at=_now(),
-            fingerprint=_fingerprint(question, workload, search, self.prepared),
-            unmeasured=self.prepared.unmeasurable,
-            search=choice_of(search),
-        )
-        self.plans.store.add_campaign(campaign)
-        return campaign
-
-    def _planned(
-        self, campaign: Campaign, question: Question, workload: Workload, search: Search
-    ) -> Boundary | int:
-        """Plan a turn for each free machine: the answer, or how many samples are still expected."""
-        store, run, prepared = self.plans.store, self.run, self.prepared
-        turns = store.turns(campaign.id)
-        busy = {turn.machine for turn in turns if turn.state is TurnState.PLANNED}
-        if lost := lost_to(run, self.fleet, busy):
-            store.settle_turns(campaign.id, lost)
-            turns = store.turns(campaign.id)
-            busy -= lost
-        free = self.plans.free(run, self.fleet, busy)
-        samples = store.samples(campaign_id=campaign.id)
-        history = history_of(samples, turns, prepared.unmeasurable, ends_of(campaign, prepared))
-        if not search.looks:
-            _refuse_missing(question, history)
-        remaining = run.remaining
-        while free or not busy:
-            step = advance(question, search, history, turns)
-            if isinstance(step, Answer):
-                return step.boundary
-            if not isinstance(step, Measure) or not free:
-                break
-            machine, way = free.pop(0), prepared.procedure.way
-            turn = turn_of(campaign.id, step, workload=workload, way=way, machine=machine)
-            put_turn(store.database, self.connection, turn)
-            self.plans.jobs.take(self.connection, run.id, turn)
-            turns.append(turn)
-            busy.add(machine)
-            self.given.append(machine)
-            remaining = step.remaining
-        return remaining
-
-
-def ends_of(campaign: Campaign, prepared: Prepared) -> Mapping[str, str]:
-    """What could not be measured before a search over commits began: as on one machine."""
-    return prepared.unmeasurable if campaign.kind == "commits" else {}
-
-
-def _refuse_missing(question: Question, history: History) -> None:
-    """InconclusiveError where nothing can be said without a candidate."""
-    for name, why in history.unmeasurable.items():
-        if name in question.line:
-            raise InconclusiveError(f"{name} cannot be measured: {why}")
-
-
-def _fingerprint(question: Question, workload: Workload, search: Search, prepared: Prepared) -> str:
-    """As of a campaign of one machine; the class of machines stands for the machine."""
-    inputs: list[object] = [
-        question.line,
-        question.metric,
-        workload.model_dump(mode="json"),
-        {each: prepared.identities.get(each) for each in question.line},
-        prepared.class_name,
-        prepared.procedure.model_dump(mode="json"),
-        *inputs_of(search),
-    ]
-    return content_key(inputs)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -33,16 +33,15 @@ from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of
 from dsmany.job_queue import JobQueue
-from dsmany.shared_search import (
-    Coordinator,
+from dsmany.shared_answers import (
     KnownAnswers,
-    StudyOf,
     UnansweredError,
     campaigns_of,
     ends_of,
     question_of,
     settle_run,
 )
+from dsmany.shared_search import Coordinator, StudyOf
 from dsresults.store import Store
 from dsresults.store.records import put_image, put_turn
 from dsresults.store.shared_records import (
@@ -232,7 +231,8 @@ class FleetWorker:
         study, lab = self._study_of(run), self._lab_for(run)
         self._refuse_other(run, self._prepared(lab))
         with suppress(UnansweredError):  # as far as it is known
-            study.introduce(turn.candidates, KnownAnswers(store=store, run=run), store)
+            known = KnownAnswers(campaigns=campaigns_of(store, run))
+            study.introduce(turn.candidates, known, store)
         record = SharedState(
             campaign_id=campaign.id,
             store=store,

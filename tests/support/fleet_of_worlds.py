@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from measured import WorldBenches
@@ -25,10 +26,10 @@ from dsharness.model import (
     Turn,
     TurnState,
 )
-from dslab.campaign_loop import Answers, claimed
+from dslab.campaign_loop import Answers, CampaignKind, Together, claimed
 from dsmany.attached import begin_run
 from dsmany.fleet import campaign_id_of
-from dsmany.shared_search import campaigns_of
+from dsmany.shared_answers import asked_together, campaigns_of
 from dsmany.worker import FleetWorker
 from dsresults.store import Store
 from dsresults.store.shared_records import CLAIM, find_run, put_machine
@@ -36,7 +37,8 @@ from dssearch.bayes.bayes_search import Bayes
 from dssearch.planner import Rounds
 from dssearch.question import Question, Search
 
-LINE = tuple("abcdefgh")
+Line = tuple[str, ...]
+LINE: Line = tuple("abcdefgh")
 STEP = World({name: 1.0 if name < "d" else 1.4 for name in LINE})
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
@@ -74,7 +76,8 @@ class WorldStudy:
 
     labs: dict[str, WorldLab] = field(default_factory=dict)
     machine: str = ""
-    proved: bool = False  # a second question follows from the answer of the first
+    proved: bool = False  # further questions follow from the answer of the first, all at once
+    together: Together = asked_together
     begins_with: tuple[str, ...] = LINE
     questions: int = 1
     introduced: list[Sequence[str]] = field(default_factory=list)
@@ -85,8 +88,17 @@ class WorldStudy:
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
         found = answers(self.question, WORKLOAD, self.search, "rows").boundary
         if self.proved and found is not None and found.after is not None:
-            line = (found.before or "", found.after)
-            answers(replace(self.question, line=line), WORKLOAD, Rounds.of(2), "measure")
+            first, *_, last = self.question.line
+            before, after = found.before or "", found.after
+            asks: tuple[tuple[Line, Search, CampaignKind], ...] = (
+                ((before, after), Rounds.of(2), "measure"),
+                ((first, after), self.search, "commits"),
+                ((before, last), self.search, "commits"),
+            )
+            self.together([
+                partial(answers, replace(self.question, line=line), WORKLOAD, search, kind)
+                for line, search, kind in asks
+            ])  # fmt: skip
         return None
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
@@ -33,7 +34,7 @@ from dsharness.containers.engine import Engine
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample
 from dsharness.products import product
-from dslab.campaign_loop import Answers, CampaignKind
+from dslab.campaign_loop import Answers, CampaignKind, Together, asked_in_turn
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
@@ -162,6 +163,7 @@ class CommitsStudy:
     tell: Callable[[str], None]
     store: Store
     options: SearchOptions
+    together: Together = asked_in_turn
     campaigns: list[Campaign] = field(default_factory=list)
     culprits: list[Culprit] = field(default_factory=list)
     named_at: float | None = None  # when the search had its answer, or the first culprit
@@ -253,26 +255,28 @@ class CommitsStudy:
             self.supply.add(candidate, self.scope.tree(candidate))
 
     def _culprit(self, boundary: Boundary) -> Culprit:
-        proof = self._proof(boundary)
         suspects = [
             commit
             for candidate in boundary.suspects
             for commit in self.scope.members(candidate, boundary.after)
         ]
         stories = tuple(story(self._names, commit) for commit in suspects)
+        proof, backports = self.together((
+            partial(self._proof, boundary), partial(self._backports, boundary, stories)
+        ))  # fmt: skip
         return Culprit(
             boundary=boundary,
             suspects=stories,
             only_in_good=any(map(self.scope.only_in_good, boundary.suspects)),
             proof=proof,
-            backports=tuple(self._backports(boundary, stories)),
+            backports=backports,
         )
 
-    def _backports(self, boundary: Boundary, stories: Sequence[Suspect]) -> Iterator[Comparison]:
+    def _backports(self, boundary: Boundary, stories: Sequence[Suspect]) -> tuple[Comparison, ...]:
         """Cherry-picks of a single culprit on other branches, each against its parent."""
         if not self.ask.backports or len(stories) != 1:
-            return
-        repository = self.scope.repository
+            return ()
+        repository, asks = self.scope.repository, list[Callable[[], Comparison]]()
         for commit in stories[0].equivalents:
             parents = repository.commit(commit).parents
             if not parents:
@@ -281,10 +285,12 @@ class CommitsStudy:
             for name, whole in ((before, parents[0]), (after, commit)):
                 self.scope.hashes[name] = whole
                 self._add(name)
-            yield judged(
-                f"its backport {after} against its parent", before, after, self.supply,
-                self._compare, expected=boundary.direction,
-            )  # fmt: skip
+            title = f"its backport {after} against its parent"
+            asks.append(partial(
+                judged, title, before, after, self.supply, self._compare,
+                expected=boundary.direction,
+            ))  # fmt: skip
+        return self.together(asks)
 
     def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:
         if not self.ask.proof or boundary.after is None or boundary.before is None:
@@ -310,7 +316,7 @@ class CommitsStudy:
             last="the good end" if self.scope.only_in_good(culprit) else "the bad end",
         )
         several = self._several(boundary)
-        return prove(case, self.supply, self._compare, self.prepare, several)
+        return prove(case, self.supply, self._compare, self.prepare, several, self.together)
 
     def _with_layouts(self, whole: Boundary) -> tuple[Boundary, Comparison | None]:
         """An answer that only other builds can decide, with several of both ends."""

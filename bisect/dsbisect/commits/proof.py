@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from dsbisect.commits.commit_candidates import Sources
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import CandidateError, EditError, InconclusiveError, SourceError
 from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Provenance
+from dslab.campaign_loop import Together, asked_in_turn
 from dsresults.commits_result import Comparison
 from dssearch.bayes.belief import Certainty
 from dssearch.build_scatter import PooledStep
@@ -60,8 +62,9 @@ def prove(
     compare: Compare,
     prepare: Prepare,
     several: SeveralBuilds | None = None,
+    together: Together = asked_in_turn,
 ) -> tuple[Comparison, ...]:
-    """Every comparison that can be made; one that cannot says why."""
+    """Every comparison that can be made; one that cannot says why. None needs another's result."""
     swaps = (
         _Swap(
             case=case, supply=supply,
@@ -74,18 +77,20 @@ def prove(
     )  # fmt: skip
     first = [name for swap in swaps for name in swap.begin()]
     if several is None:
-        clean = tuple(f"{name}-clean" for name in (case.parent, case.culprit))
-        for name, source in zip(clean, (case.parent, case.culprit), strict=True):
-            supply.add(name, case.trees[source], clean=True)
-        prepare((*clean, *first))
+        before, after = (
+            supply.add(f"{name}-clean", case.trees[name], clean=True)
+            for name in (case.parent, case.culprit)
+        )
+        prepare((before, after, *first))
         title = "the culprit against its parent, both built from nothing"
-        before, after = clean
-        built = judged(title, before, after, supply, compare, expected=case.direction)
+        built = partial(judged, title, before, after, supply, compare, expected=case.direction)
     else:
         prepare(first)
         title = "the culprit against its parent, {} layouts of each, built from nothing"
-        built = _layouts(case.parent, case.culprit, case.trees, supply, several, title=title)
-    return (built, *(swap.compared(compare) for swap in swaps))
+        built = partial(
+            _layouts, case.parent, case.culprit, case.trees, supply, several, title=title
+        )
+    return together((built, *(partial(swap.compared, compare) for swap in swaps)))
 
 
 def compare_ends(

@@ -36,6 +36,7 @@ from dsharness.products import product
 from dslab.campaign_loop import Answers, CampaignKind
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
+from dsmany.shared_answers import asked_together
 from dsresults.store import Store
 from dssearch.question import Question, Search
 
@@ -258,6 +259,7 @@ class SharedCommits:
             tell=lambda _: None,
             store=store,
             options=replace(self.document.options, paired=paired),
+            together=asked_together,
         )
 
 

@@ -9,7 +9,9 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleet_of_worlds import (
@@ -30,13 +32,17 @@ from postgresql_cluster import Cluster, running_cluster
 from watchers import RecordingWatcher
 
 from benchmarks.many.asked_statements import asked
-from dsharness.model import RunState, TurnState
-from dslab.campaign_loop import CampaignOrder
+from dsharness.model import Boundary, Campaign, RunState, TurnState, Workload
+from dslab.campaign_loop import CampaignKind, CampaignOrder, asked_in_turn
 from dsmany.attached import RunTold, begin_run, cancel_run
-from dsmany.shared_search import campaigns_of
+from dsmany.shared_answers import campaigns_of
 from dsresults.store import Store
 from dsresults.store.shared_records import find_turn
 from dssearch.bayes.bayes_search import Bayes
+from dssearch.bayes.prior import Costs
+from dssearch.question import Question, Search
+
+DUETS = WorldStudy(proved=True, search=Bayes(costs=Costs(paired=True)))
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +58,10 @@ def store(cluster: Cluster) -> Iterator[Store]:
 
 
 @contextmanager
-def fleet_of(store: Store, *names: str, proved: bool = False) -> Iterator[Fleet]:
-    fleet = Fleet(store, names, proved=proved)
+def fleet_of(
+    store: Store, *names: str, proved: bool = False, study: WorldStudy | None = None
+) -> Iterator[Fleet]:
+    fleet = Fleet(store, names, proved=proved, study=study)
     try:
         yield fleet
     finally:
@@ -206,10 +214,83 @@ def test_what_follows_from_an_answer_is_asked_then(store: Store) -> None:
     with fleet_of(store, "a", "b", proved=True) as fleet:
         run = begun(store)
         assert finished(fleet, run).state is RunState.DONE
-    search, proof = campaigns_of(store, run)
-    assert (search.kind, proof.kind, proof.line) == ("rows", "measure", ("c", "d"))
-    assert proof.boundary is not None
-    assert all(len(turn.candidates) == 2 for turn in store.turns(proof.id))
+    search, *proof = campaigns_of(store, run)
+    assert search.kind == "rows"
+    assert [(each.kind, each.line) for each in proof] == [
+        ("measure", ("c", "d")), ("commits", ("a", "d")), ("commits", ("c", "h")),
+    ]  # fmt: skip
+    assert all(each.boundary is not None for each in proof)
+    prove_whole(store, run)
+
+
+def alone(tmp_path: Path) -> list[Boundary | None]:
+    """What one machine says to the questions of a proved search, in order."""
+    said: list[Boundary | None] = []
+    with Store.open(tmp_path / "one.db") as own:
+
+        def answers(
+            question: Question, workload: Workload, search: Search, kind: CampaignKind
+        ) -> Campaign:
+            order = CampaignOrder(
+                question=question, workload=workload, search=search, lab=WorldBenches(STEP),
+                store=own, kind=kind,
+            )  # fmt: skip
+            campaign = order.run(RecordingWatcher())
+            said.append(campaign.boundary)
+            return campaign
+
+        replace(DUETS, together=asked_in_turn).answer(answers, own, paired=True)
+    return said
+
+
+def said_of(found: Boundary | None) -> dict[str, Any] | None:
+    """All of an answer but the ids of its samples."""
+    if found is None:
+        return None
+    verdicts = [verdict.model_dump(exclude={"samples"}) for verdict in found.verdicts]
+    return found.model_dump(exclude={"verdicts"}) | {"verdicts": verdicts}
+
+
+@pytest.mark.parametrize("machines", [1, 2, 3])
+def test_a_proof_is_the_same_however_many_machines_compare(
+    store: Store, tmp_path: Path, machines: int
+) -> None:
+    """Each comparison has its own machine, whose runs are those that one machine alone has."""
+    names = "abc"[:machines]
+    most = 0
+    with fleet_of(store, *names, study=DUETS) as fleet:
+        run = begun(store, machines=machines)
+        while now(store, run).state is RunState.RUNNING:
+            fleet.do(fleet.jobs()[0])
+            planned = [
+                turn
+                for each in campaigns_of(store, run)[1:]
+                for turn in store.turns(each.id)
+                if turn.state is TurnState.PLANNED
+            ]
+            assert len({turn.machine for turn in planned}) == len(planned)
+            most = max(most, len({turn.campaign_id for turn in planned}))
+    search, *proof = campaigns_of(store, run)
+    first, *rest = alone(tmp_path)
+    assert most == machines  # so many comparisons at the same time
+    assert [said_of(each.boundary) for each in proof] == list(map(said_of, rest))
+    assert (first and first.after) == (search.boundary and search.boundary.after)
+    for each in proof:
+        assert len({turn.machine for turn in store.turns(each.id)}) == 1
+    prove_whole(store, run)
+
+
+def test_a_comparison_goes_on_elsewhere_and_the_others_are_not_asked_again(store: Store) -> None:
+    with fleet_of(store, "a", "b", proved=True) as fleet:
+        run = begun(store)
+        while len(campaigns_of(store, run)) < 4:
+            fleet.do(fleet.jobs()[0])
+        fleet.dies("b")
+        finished(fleet, run)
+        _, *proof = campaigns_of(store, run)
+        states = Counter(turn.state for each in proof for turn in store.turns(each.id))
+        assert states[TurnState.GIVEN_UP] == 1
+        assert len(proof) == 3
     prove_whole(store, run)
 
 

@@ -36,7 +36,8 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode, InconclusiveError, InstanceError
 from dsharness.matrix import load_matrix
 from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Turn
-from dslab.campaign_loop import CampaignOrder
+from dslab.campaign_loop import CampaignOrder, asked_in_turn
+from dsmany.shared_answers import UnansweredError, asked_together
 from dsresults.store import Store
 from dssearch.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dssearch.forecast import LEAST_REHEARSALS
@@ -266,6 +267,34 @@ def test_a_way_that_does_not_build_gives_room_to_the_next_one(
     assert [each.confirms for each in found] == [True] * 3
     assert [each.how for each in found] == ["", "way 1 of True", "way 1 of False"]
     assert [each.after for each in found[1:]] == ["bad-without-bad-2", "good-with-bad-2"]
+
+
+def test_all_comparisons_are_asked_before_one_has_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several machines: the first one without an answer keeps no other one waiting."""
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    asked: list[tuple[str, str]] = []
+
+    def unanswered(before: str, after: str) -> Boundary:
+        asked.append((before, after))
+        raise UnansweredError
+
+    def changed(tree: Tree, reverse: bool) -> Iterator[Counterfactual]:
+        text = {"ldap/servers/slapd/other.c": f"int x = {int(reverse)};\n"}
+        yield Counterfactual(tree=tree.with_files(text))
+
+    case = replace(case_of(tmp_path), changed=changed)
+    both = [("bad", "bad-without-bad"), ("good", "good-with-bad")]
+    for together, expected in (
+        (asked_in_turn, [("good-clean", "bad-clean")]),
+        (asked_together, [("good-clean", "bad-clean"), *both]),
+    ):
+        asked.clear()
+        supply = SourceSupply(engine=ENGINE, matrix=MATRIX, toolchains=())
+        with pytest.raises(UnansweredError):
+            prove(case, supply, unanswered, prepare_nothing, together=together)
+        assert asked == expected
 
 
 def left_open(step: float) -> Boundary:

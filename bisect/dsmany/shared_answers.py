@@ -1,0 +1,292 @@
+"""What a shared run has asked: answers that the store has, and turns for questions that are open.
+
+Questions that do not need each other's answers are asked together: each gets a machine before
+one gets two, so that a proof's comparisons are built and measured at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Self, TypeVar
+
+from sqlalchemy import Connection
+
+from dsharness.content_key import content_key
+from dsharness.errors import InconclusiveError
+from dsharness.model import Campaign, Prepared, SharedRun, Turn, TurnState, Workload
+from dslab.campaign_loop import CampaignKind, turn_of
+from dsmany.fleet import FleetMember, campaign_id_of, lost_to
+from dsmany.job_queue import JobQueue
+from dsresults.store import Store
+from dsresults.store.records import put_turn
+from dssearch.planner import advance, history_of
+from dssearch.question import Answer, Enough, History, Measure, Question, Search
+from dssearch.search_record import choice_of, inputs_of, search_of
+
+T = TypeVar("T")
+Free = Callable[[set[str]], list[str]]  # machines that may have a turn, if these have one
+
+
+class UnansweredError(Exception):
+    """A question has no answer yet: nothing that follows from it can be asked."""
+
+
+def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
+    """Those that a run has asked so far, in order."""
+    found: list[Campaign] = []
+    while campaign := store.campaign(campaign_id_of(run, len(found))):
+        found.append(campaign)
+    return found
+
+
+def settle_run(store: Store, run: SharedRun) -> None:
+    """End what machines have of a run that has ended: what they still measure does not count."""
+    for campaign in campaigns_of(store, run):
+        store.settle_turns(campaign.id, {turn.machine for turn in store.turns(campaign.id)})
+
+
+def question_of(campaign: Campaign) -> Question:
+    """What a stored campaign asks."""
+    return Question(
+        series_id=campaign.series_id,
+        line=campaign.line,
+        workload_id=campaign.workload_id,
+        settings_id=campaign.settings_id,
+        metric=campaign.metric,
+    )
+
+
+def asked_together(asks: Sequence[Callable[[], T]]) -> tuple[T, ...]:
+    """``Together`` of several machines: all are asked before one without an answer ends it."""
+    answers: list[T] = []
+    for ask in asks:
+        try:
+            answers.append(ask())
+        except UnansweredError:
+            continue
+    if len(answers) < len(asks):
+        raise UnansweredError
+    return tuple(answers)
+
+
+def asked_before(
+    campaigns: Sequence[Campaign], question: Question, kind: CampaignKind
+) -> Campaign | None:
+    """The campaign that asks this: its number depends on which answers came first."""
+    same = (each for each in campaigns if (each.kind, question_of(each)) == (kind, question))
+    return next(same, None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownAnswers:
+    """``Answers`` that the store has; UnansweredError for one that it has not."""
+
+    campaigns: Sequence[Campaign]
+
+    def __call__(
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        del workload, search  # the same as when it was planned
+        campaign = asked_before(self.campaigns, question, kind)
+        if campaign is None or campaign.boundary is None:
+            raise UnansweredError
+        return campaign
+
+
+@dataclass(kw_only=True)
+class _OpenQuestion:
+    """One that has no answer yet, with the turns that it has so far."""
+
+    campaign: Campaign
+    question: Question
+    workload: Workload
+    search: Search
+    history: History
+    turns: list[Turn]
+    step: Measure | Answer | Enough | None = None  # the next one, where it was looked for
+    remaining: int | None = None  # samples that are still expected
+
+    @property
+    def under_way(self) -> int:
+        return sum(turn.state is TurnState.PLANNED for turn in self.turns)
+
+    @property
+    def machines(self) -> set[str]:
+        return {turn.machine for turn in self.turns}
+
+    def look(self) -> Measure | Answer | Enough:
+        """What it wants next."""
+        self.step = advance(self.question, self.search, self.history, self.turns)
+        if isinstance(self.step, Measure):
+            self.remaining = self.step.remaining
+        return self.step
+
+
+@dataclass(kw_only=True)
+class PlannedAnswers:
+    """``Answers`` of a run: what has none yet is kept, to be given turns when all were asked."""
+
+    store: Store
+    jobs: JobQueue
+    connection: Connection
+    run: SharedRun
+    prepared: Prepared
+    campaigns: list[Campaign]  # of the run so far
+    turns: dict[str, list[Turn]]  # of those without an answer
+    free: list[str]  # machines that may have a turn, the first choice first
+    busy: set[str]
+    open: list[_OpenQuestion] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        jobs: JobQueue,
+        connection: Connection,
+        run: SharedRun,
+        fleet: Sequence[FleetMember],
+        free: Free,
+    ) -> Self:
+        """As the store has it; turns of machines that are lost are given up first."""
+        assert run.prepared is not None  # noqa: S101 - asked before
+        campaigns = campaigns_of(store, run)
+        turns = {each.id: store.turns(each.id) for each in campaigns if each.boundary is None}
+        busy = _with_turns(turns)
+        if lost := lost_to(run, fleet, busy):
+            for campaign_id in turns:
+                store.settle_turns(campaign_id, lost)
+                turns[campaign_id] = store.turns(campaign_id)
+            busy -= lost
+        return cls(
+            store=store, jobs=jobs, connection=connection, run=run, prepared=run.prepared,
+            campaigns=campaigns, turns=turns, free=free(busy), busy=busy,
+        )  # fmt: skip
+
+    @property
+    def remaining(self) -> int:
+        """Samples that are still expected of all that is open."""
+        each = [asked.remaining for asked in self.open]
+        return sum(left for left in each if left) if None not in each else self.run.remaining
+
+    def __call__(
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        campaign = self._campaign(question, workload, search, kind)
+        if campaign.boundary is None:
+            search = search_of(campaign) if search.looks else search
+            asked = self._opened(campaign, question, workload, search)
+            step = asked.look() if self.free or not self.busy else None
+            if not isinstance(step, Answer):
+                self.open.append(asked)
+                raise UnansweredError
+            found, at = step.boundary, _now()
+            self.store.finish_campaign(campaign.id, found, at)
+            campaign = campaign.model_copy(update={"boundary": found, "finished_at": at})
+            self.campaigns = [
+                campaign if each.id == campaign.id else each for each in self.campaigns
+            ]
+        return campaign
+
+    def _campaign(
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        """The stored campaign of a question, which is stored now if it is new."""
+        if there := asked_before(self.campaigns, question, kind):
+            return there
+        campaign = Campaign(
+            id=campaign_id_of(self.run, len(self.campaigns)),
+            kind=kind,
+            line=question.line,
+            series_id=question.series_id,
+            workload_id=question.workload_id,
+            settings_id=question.settings_id,
+            metric=question.metric,
+            started_at=_now(),
+            fingerprint=_fingerprint(question, workload, search, self.prepared),
+            unmeasured=self.prepared.unmeasurable,
+            search=choice_of(search),
+        )
+        self.store.add_campaign(campaign)
+        self.campaigns.append(campaign)
+        return campaign
+
+    def _opened(
+        self, campaign: Campaign, question: Question, workload: Workload, search: Search
+    ) -> _OpenQuestion:
+        """A question with what was measured for it."""
+        prepared, turns = self.prepared, self.turns.setdefault(campaign.id, [])
+        samples = self.store.samples(campaign_id=campaign.id)
+        ends = ends_of(campaign, prepared)
+        history = history_of(samples, turns, prepared.unmeasurable, ends)
+        if not search.looks:
+            _refuse_missing(question, history)
+        return _OpenQuestion(
+            campaign=campaign, question=question, workload=workload, search=search,
+            history=history, turns=turns,
+        )  # fmt: skip
+
+    def give_turns(self) -> list[str]:
+        """Give free machines turns, first of questions that have the fewest; the machines."""
+        given: list[str] = []
+        waiting = list(self.open)
+        while self.free and waiting:
+            asked = min(waiting, key=lambda each: each.under_way)
+            step = asked.step or asked.look()
+            if not isinstance(step, Measure):
+                waiting.remove(asked)
+                continue
+            machine = self._choice(asked)
+            self.free.remove(machine)
+            turn = turn_of(
+                asked.campaign.id, step,
+                workload=asked.workload, way=self.prepared.procedure.way, machine=machine,
+            )  # fmt: skip
+            put_turn(self.store.database, self.connection, turn)
+            self.jobs.take(self.connection, self.run.id, turn)
+            asked.turns.append(turn)
+            asked.step = None
+            given.append(machine)
+        return given
+
+    def _choice(self, asked: _OpenQuestion) -> str:
+        """The machine that has its builds already; else one that has none of another question."""
+        others = {name for each in self.open if each is not asked for name in each.machines}
+        return min(self.free, key=lambda each: (each not in asked.machines, each in others))
+
+
+def _with_turns(turns: Mapping[str, Sequence[Turn]]) -> set[str]:
+    """The machines that have a turn to take."""
+    planned = (turn for each in turns.values() for turn in each)
+    return {turn.machine for turn in planned if turn.state is TurnState.PLANNED}
+
+
+def ends_of(campaign: Campaign, prepared: Prepared) -> Mapping[str, str]:
+    """What could not be measured before a search over commits began: as on one machine."""
+    return prepared.unmeasurable if campaign.kind == "commits" else {}
+
+
+def _refuse_missing(question: Question, history: History) -> None:
+    """InconclusiveError where nothing can be said without a candidate."""
+    for name, why in history.unmeasurable.items():
+        if name in question.line:
+            raise InconclusiveError(f"{name} cannot be measured: {why}")
+
+
+def _fingerprint(question: Question, workload: Workload, search: Search, prepared: Prepared) -> str:
+    """As of a campaign of one machine; the class of machines stands for the machine."""
+    inputs: list[object] = [
+        question.line,
+        question.metric,
+        workload.model_dump(mode="json"),
+        {each: prepared.identities.get(each) for each in question.line},
+        prepared.class_name,
+        prepared.procedure.model_dump(mode="json"),
+        *inputs_of(search),
+    ]
+    return content_key(inputs)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
