@@ -30,7 +30,9 @@ from dsharness.model import (
     Finding,
     Prepared,
     RunState,
+    Sample,
     SharedRun,
+    Turn,
     TurnState,
     Workload,
 )
@@ -40,15 +42,17 @@ from dslab.watcher import Watcher
 from dsmany.fleet import (
     FleetMember,
     campaign_id_of,
+    fit_for,
     fleet_of,
     free_for,
     lost_to,
     may_advance,
     planned_turns,
+    strayed,
 )
 from dsmany.job_queue import JobQueue
 from dsresults.store import Store
-from dsresults.store.records import put_finding, put_turn
+from dsresults.store.records import give_up_turns, put_finding, put_turn
 from dsresults.store.shared_records import find_run, find_runs, locked_run, write_run
 from dssearch.planner import advance, history_of
 from dssearch.question import Answer, History, Measure, Question, Search
@@ -190,12 +194,12 @@ class Coordinator:
             finding = study.answer(planned, self.store, paired=run.prepared.paired)
         except UnansweredError:
             given = dict.fromkeys((*run.took_part, *planned.given))
-            return run.model_copy(
+            return planned.run.model_copy(
                 update={"remaining": planned.remaining, "took_part": tuple(given)}
             )
         if finding is not None:
             put_finding(self.store.database, connection, finding)
-        return run.model_copy(update={"state": RunState.DONE, "remaining": 0})
+        return planned.run.model_copy(update={"state": RunState.DONE, "remaining": 0})
 
     def _first_prepared(
         self, connection: Connection, run: SharedRun, fleet: Sequence[FleetMember]
@@ -281,15 +285,17 @@ class _PlannedAnswers:
         self, campaign: Campaign, question: Question, workload: Workload, search: Search
     ) -> Boundary | int:
         """Plan a turn for each free machine: the answer, or how many samples are still expected."""
-        store, run, prepared = self.plans.store, self.run, self.prepared
-        turns = store.turns(campaign.id)
+        store, prepared = self.plans.store, self.prepared
+        turns, samples = store.turns(campaign.id), store.samples(campaign_id=campaign.id)
+        if self._strayed(turns, samples):
+            turns, samples = store.turns(campaign.id), store.samples(campaign_id=campaign.id)
+        run = self.run
         busy = {turn.machine for turn in turns if turn.state is TurnState.PLANNED}
         if lost := lost_to(run, self.fleet, busy):
             store.settle_turns(campaign.id, lost)
-            turns = store.turns(campaign.id)
+            turns, samples = store.turns(campaign.id), store.samples(campaign_id=campaign.id)
             busy -= lost
         free = self.plans.free(run, self.fleet, busy)
-        samples = store.samples(campaign_id=campaign.id)
         history = history_of(samples, turns, prepared.unmeasurable, ends_of(campaign, prepared))
         if not search.looks:
             _refuse_missing(question, history)
@@ -309,6 +315,30 @@ class _PlannedAnswers:
             self.given.append(machine)
             remaining = step.remaining
         return remaining
+
+    def _strayed(self, turns: Sequence[Turn], samples: Sequence[Sample]) -> bool:
+        """Give up the turns whose samples say that they are of another machine or class.
+
+        Each machine looks at its own samples; this is for one whose program does not.
+        """
+        taken = {(turn.number, turn.attempt): turn for turn in turns}
+        reasons: dict[str, str] = {}  # by the id of a turn
+        left_out = dict(self.run.left_out)
+        names = {member.machine.id: member.machine.name for member in self.fleet}
+        for sample in samples:
+            turn = taken.get((sample.turn, sample.attempt))
+            if turn is None or not (why := strayed(sample, turn.machine, self.prepared.class_name)):
+                continue
+            reasons[turn.id] = why
+            left_out.setdefault(turn.machine, f"{names.get(turn.machine, turn.machine)}: {why}")
+        if not reasons:
+            return False
+        self.run = self.run.model_copy(update={"left_out": left_out})
+        with self.plans.store.database.writing() as connection:
+            given_up = give_up_turns(connection, reasons)
+        if given_up < len(reasons) or not fit_for(self.run, self.fleet):
+            raise InconclusiveError("; ".join(left_out.values()))
+        return True
 
 
 def ends_of(campaign: Campaign, prepared: Prepared) -> Mapping[str, str]:
