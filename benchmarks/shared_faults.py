@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
 
-from fleet_of_worlds import STEP, WorldLab, WorldStudy
+from fleet_of_worlds import CLASS, STEP, WorldLab, WorldStudy
 from postgresql_cluster import Cluster
 from sqlalchemy import text
 from watchers import RecordingWatcher
@@ -70,7 +70,7 @@ class WorldWorkers:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests
         lab = WorldLab(STEP, machine=name, before_sample=measuring)
         study = WorldStudy(labs={name: lab}, machine=name)
-        machine = FleetMachine(id=name, name=name, class_name="c", since="2026-11-27")
+        machine = FleetMachine(id=name, name=name, class_name=CLASS, since="2026-11-27")
         try:
             with (
                 Store.open(self.url) as store,

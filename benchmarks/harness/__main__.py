@@ -1,6 +1,7 @@
-"""`make bench-harness`: coefficients of variation and answers, quiet and with a neighbour.
+"""`make bench-harness`: how figures vary, and answers, quiet and with a neighbour; the budget.
 
-BENCH="--pairs 12 --rows debian-12,debian-13 --workload bind-one --no-answers"
+BENCH="--pairs 12 --rows debian-12,debian-13 --workload bind-one --no-answers --budget 0"
+BENCH="--pairs 0 --no-answers --budget 3"
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.harness.answers import Answers, answers
+from benchmarks.harness.budget import budgets
 from benchmarks.harness.neighbour import neighbour
 from benchmarks.harness.spread import Spread, spreads, two_benches
 from dsharness.containers.engine import Engine
@@ -19,6 +21,7 @@ from dsharness.measure.sample import Bench
 from dsharness.model import Matrix
 
 NEIGHBOURS = {"none": 0.0, "30 % of each CPU": 0.3}
+SMALL = ("bind-one", "bind-random", "search-equality", "search-as-user")
 QUOTA = "0.7"  # CPUs of a server: what a hypervisor that steals looks like
 
 
@@ -30,6 +33,8 @@ def main() -> None:
         _spreads(engine, matrix, options)
     if options.answers:
         _answers(engine, matrix)
+    if options.budget:
+        _budgets(options)
 
 
 def _options() -> argparse.Namespace:
@@ -38,6 +43,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", default="debian-12", help="separated by commas")
     parser.add_argument("--workload", default="bind-random")
     parser.add_argument("--no-answers", dest="answers", action="store_false")
+    parser.add_argument("--budget", type=int, default=3, help="commands of each kind; 0: none")
     return parser.parse_args()
 
 
@@ -95,6 +101,18 @@ def _answers(engine: Engine, matrix: Matrix) -> None:
             print(f"\n{workload}, {name}: {summary}")
     quiet, noisy = (found[name].seconds for name in NEIGHBOURS)
     print(f"\nwith a neighbour {noisy / quiet:.2f} times as long (target: at most 3)")
+
+
+def _budgets(options: argparse.Namespace) -> None:
+    print("\nThe lab's own budget, image and golden state ready")
+    head = ("row", "workload", "s to the first valid sample", "% of all CPUs for further ones")
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
+    for row in options.rows.split(","):
+        for found in budgets(row, SMALL, options.budget):
+            print(
+                f"| {row} | {found.workload} | {found.first_s:.1f} | {found.own_pct:.1f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsharness.machine.host import place_id
-from dsharness.model import FleetMachine, Machine, SharedRun, Turn
+from dsharness.model import FleetMachine, Machine, Sample, SharedRun, Turn
 from dsharness.model.campaign import NAMESPACE
 from dsresults.store import Store
 from dsresults.store.shared_records import find_machines, machine_holders
@@ -31,11 +31,19 @@ class FleetMember:
 
 def class_of(machine: Machine) -> str:
     """Machines that may measure for one search: equal in CPU, kernel's major version, engine."""
-    facts = machine.facts
-    kernel = str(facts["kernel"]).partition(".")[0]
-    rights = "rootless" if facts["rootless"] else "root"
-    engine = f"{facts['runtime'] or 'runtime of podman'}, cgroups {facts['cgroups']}, {rights}"
-    return f"{facts['cpu_model']}, {facts['architecture']}, Linux {kernel}, {engine}"
+    names = ("cpu_model", "architecture", "kernel", "runtime", "cgroups")
+    cpu, architecture, kernel, runtime, cgroups = (machine.facts.get(name, "?") for name in names)
+    rights = "rootless" if machine.facts.get("rootless") else "root"
+    engine = f"{runtime or 'runtime of podman'}, cgroups {cgroups}, {rights}"
+    return f"{cpu}, {architecture}, Linux {str(kernel).partition('.')[0]}, {engine}"
+
+
+def strayed(sample: Sample, machine: str, class_name: str) -> str:
+    """Why a sample is not what that machine of that class was to measure; empty if it is."""
+    if sample.machine.id != machine:
+        return f"a sample is of another machine, {sample.machine.id[:8]}"
+    found = class_of(sample.machine)
+    return "" if found == class_name else f"a sample is of another class, {found}"
 
 
 def fleet_of(store: Store) -> list[FleetMember]:

@@ -15,18 +15,19 @@ from sqlalchemy import Connection
 
 from dsharness.content_key import content_key
 from dsharness.errors import InconclusiveError
-from dsharness.model import Campaign, Prepared, SharedRun, Turn, TurnState, Workload
+from dsharness.model import Campaign, Prepared, Sample, SharedRun, Turn, TurnState, Workload
 from dslab.campaign_loop import CampaignKind, turn_of
-from dsmany.fleet import FleetMember, campaign_id_of, lost_to
+from dsmany.fleet import FleetMember, campaign_id_of, fit_for, lost_to, strayed
 from dsmany.job_queue import JobQueue
 from dsresults.store import Store
-from dsresults.store.records import put_turn
+from dsresults.store.records import give_up_turns, put_turn
 from dssearch.planner import advance, history_of
 from dssearch.question import Answer, Enough, History, Measure, Question, Search
 from dssearch.search_record import choice_of, inputs_of, search_of
 
 T = TypeVar("T")
-Free = Callable[[set[str]], list[str]]  # machines that may have a turn, if these have one
+# Machines that may have a turn of a run, if these have one.
+Free = Callable[[SharedRun, set[str]], list[str]]
 
 
 class UnansweredError(Exception):
@@ -135,6 +136,7 @@ class PlannedAnswers:
     prepared: Prepared
     campaigns: list[Campaign]  # of the run so far
     turns: dict[str, list[Turn]]  # of those without an answer
+    samples: dict[str, list[Sample]]
     free: list[str]  # machines that may have a turn, the first choice first
     busy: set[str]
     open: list[_OpenQuestion] = field(default_factory=list)
@@ -150,9 +152,16 @@ class PlannedAnswers:
         free: Free,
     ) -> Self:
         """As the store has it; turns of machines that are lost are given up first."""
-        assert run.prepared is not None  # noqa: S101 - asked before
+        prepared = run.prepared
+        assert prepared is not None  # noqa: S101 - asked before
         campaigns = campaigns_of(store, run)
-        turns = {each.id: store.turns(each.id) for each in campaigns if each.boundary is None}
+        open_ids = [each.id for each in campaigns if each.boundary is None]
+        turns = {each: store.turns(each) for each in open_ids}
+        samples = {each: store.samples(campaign_id=each) for each in open_ids}
+        if reasons := _strayed_turns(turns, samples, prepared.class_name):
+            run = _without(store, run, fleet, reasons)
+            turns = {each: store.turns(each) for each in open_ids}
+            samples = {each: store.samples(campaign_id=each) for each in open_ids}
         busy = _with_turns(turns)
         if lost := lost_to(run, fleet, busy):
             for campaign_id in turns:
@@ -160,8 +169,8 @@ class PlannedAnswers:
                 turns[campaign_id] = store.turns(campaign_id)
             busy -= lost
         return cls(
-            store=store, jobs=jobs, connection=connection, run=run, prepared=run.prepared,
-            campaigns=campaigns, turns=turns, free=free(busy), busy=busy,
+            store=store, jobs=jobs, connection=connection, run=run, prepared=prepared,
+            campaigns=campaigns, turns=turns, samples=samples, free=free(run, busy), busy=busy,
         )  # fmt: skip
 
     @property
@@ -217,7 +226,7 @@ class PlannedAnswers:
     ) -> _OpenQuestion:
         """A question with what was measured for it."""
         prepared, turns = self.prepared, self.turns.setdefault(campaign.id, [])
-        samples = self.store.samples(campaign_id=campaign.id)
+        samples = self.samples.get(campaign.id, [])
         ends = ends_of(campaign, prepared)
         history = history_of(samples, turns, prepared.unmeasurable, ends)
         if not search.looks:
@@ -260,6 +269,42 @@ def _with_turns(turns: Mapping[str, Sequence[Turn]]) -> set[str]:
     """The machines that have a turn to take."""
     planned = (turn for each in turns.values() for turn in each)
     return {turn.machine for turn in planned if turn.state is TurnState.PLANNED}
+
+
+def _strayed_turns(
+    turns: Mapping[str, Sequence[Turn]], samples: Mapping[str, Sequence[Sample]], class_name: str
+) -> dict[str, tuple[Turn, str]]:
+    """Turns whose samples say that they are of another machine or class, by id, with the reason.
+
+    Each machine looks at its own samples; this is for one whose program does not.
+    """
+    found: dict[str, tuple[Turn, str]] = {}
+    for campaign_id, each in turns.items():
+        taken = {(turn.number, turn.attempt): turn for turn in each}
+        for sample in samples[campaign_id]:
+            turn = taken.get((sample.turn, sample.attempt))
+            if turn is not None and (why := strayed(sample, turn.machine, class_name)):
+                found[turn.id] = turn, why
+    return found
+
+
+def _without(
+    store: Store,
+    run: SharedRun,
+    fleet: Sequence[FleetMember],
+    reasons: Mapping[str, tuple[Turn, str]],
+) -> SharedRun:
+    """Give these turns up, and leave their machines out of the run."""
+    left_out = dict(run.left_out)
+    names = {member.machine.id: member.machine.name for member in fleet}
+    for turn, why in reasons.values():
+        left_out.setdefault(turn.machine, f"{names.get(turn.machine, turn.machine)}: {why}")
+    with store.database.writing() as connection:
+        given_up = give_up_turns(connection, reasons)
+    run = run.model_copy(update={"left_out": left_out})
+    if given_up < len(reasons) or not fit_for(run, fleet):
+        raise InconclusiveError("; ".join(left_out.values()))
+    return run
 
 
 def ends_of(campaign: Campaign, prepared: Prepared) -> Mapping[str, str]:

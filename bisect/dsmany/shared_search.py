@@ -116,18 +116,18 @@ class Coordinator:
         if study is None:  # it was prepared since: the job that says so comes too
             return run
         planned = PlannedAnswers.of(
-            self.store, self.jobs, connection, run, fleet, partial(self.free, run, fleet)
+            self.store, self.jobs, connection, run, fleet, partial(self.free, fleet)
         )
         try:
             finding = study.answer(planned, self.store, paired=run.prepared.paired)
         except UnansweredError:
             given = dict.fromkeys((*run.took_part, *planned.give_turns()))
-            return run.model_copy(
+            return planned.run.model_copy(
                 update={"remaining": planned.remaining, "took_part": tuple(given)}
             )
         if finding is not None:
             put_finding(self.store.database, connection, finding)
-        return run.model_copy(update={"state": RunState.DONE, "remaining": 0})
+        return planned.run.model_copy(update={"state": RunState.DONE, "remaining": 0})
 
     def _first_prepared(
         self, connection: Connection, run: SharedRun, fleet: Sequence[FleetMember]
@@ -151,7 +151,7 @@ class Coordinator:
         return load
 
     def free(
-        self, run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]
+        self, fleet: Sequence[FleetMember], run: SharedRun, busy: Collection[str]
     ) -> list[str]:
         """The machines that may have a turn of this run now, the first choice first."""
         return [machine.id for machine in free_for(run, fleet, busy, self._load())]

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dsharness.containers.engine import Engine
@@ -28,7 +27,7 @@ from dsharness.machine.host import Calibrator, available_cpus, machine_now, shar
 from dsharness.model import FleetMachine, Prepared, RunState, SharedRun, Turn, TurnState
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
-from dslab.campaign_loop import CampaignState, TurnTaker, claimed
+from dslab.campaign_loop import TurnTaker, claimed
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of
@@ -42,8 +41,8 @@ from dsmany.shared_answers import (
     settle_run,
 )
 from dsmany.shared_search import Coordinator, StudyOf
+from dsmany.turn_record import SharedState, TurnGuard, UnlikeError
 from dsresults.store import Store
-from dsresults.store.records import put_image, put_turn
 from dsresults.store.shared_records import (
     CLAIM,
     find_run,
@@ -84,50 +83,6 @@ def _noise_pct(cpus: tuple[int, ...]) -> float:
         speeds.append(calibrator.cpu_us or 0.0)
     mean = statistics.fmean(speeds)
     return round(100 * statistics.stdev(speeds) / mean, 2) if mean else 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TurnGuard:
-    """Lets a machine store what it measures as long as the turn is its own."""
-
-    store: Store
-    run_id: str
-    turn_id: str
-
-    def check(self) -> None:
-        """BusyError when the run has ended, or another machine was given the turn."""
-        with self.store.database.reading() as connection:
-            run, turn = find_run(connection, self.run_id), find_turn(connection, self.turn_id)
-        if run is None or run.state is not RunState.RUNNING:
-            raise BusyError(f"run {self.run_id} has ended", hint="nothing is to be done")
-        if turn is None or turn.state is not TurnState.PLANNED:
-            raise BusyError(
-                f"turn {self.turn_id} was given to another machine: this one gave no sign of life",
-                hint="nothing is to be done: what was measured too late does not count",
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedState(CampaignState):
-    """A campaign's record of which the next step is asked for when a turn has ended."""
-
-    jobs: JobQueue
-    run_id: str
-    lab: Laboratory
-
-    def put(self, turn: Turn) -> None:
-        """The end of a turn, what was measured and the job that follows: all of it, or nothing."""
-        if turn.state is TurnState.PLANNED:
-            super().put(turn)
-            return
-        self.claim.check()
-        database = self.store.database
-        with database.writing() as connection:
-            put_turn(database, connection, turn)
-            for image in self.lab.images_of(turn.candidates):
-                put_image(database, connection, image, added_at=datetime.now(UTC).isoformat())
-            self.jobs.advance(connection, self.run_id)
-        self.by_id[turn.id] = turn
 
 
 class FleetWorker:
@@ -242,6 +197,7 @@ class FleetWorker:
             jobs=self._jobs,
             run_id=run.id,
             lab=lab,
+            machine=self._machine,
         )
         step = Measure(
             turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
@@ -386,7 +342,3 @@ def _both(first: Prepared, mine: Prepared) -> tuple[object, object]:
     here = {name: mine.identities.get(name) for name in first.identities}
     failed = [set(each.unmeasurable) for each in (first, mine)]
     return (first.identities, failed[0]), (here, failed[1])
-
-
-class UnlikeError(DsbisectError):
-    """This machine cannot measure what the others measure."""

@@ -15,6 +15,7 @@ from worlds import World
 
 from dsharness.errors import EngineError
 from dsharness.model import (
+    Fact,
     Finding,
     FleetMachine,
     Image,
@@ -28,7 +29,7 @@ from dsharness.model import (
 )
 from dslab.campaign_loop import Answers, CampaignKind, Together, claimed
 from dsmany.attached import begin_run
-from dsmany.fleet import campaign_id_of
+from dsmany.fleet import campaign_id_of, class_of
 from dsmany.shared_answers import asked_together, campaigns_of
 from dsmany.worker import FleetWorker
 from dsresults.store import Store
@@ -39,6 +40,11 @@ from dssearch.question import Question, Search
 
 Line = tuple[str, ...]
 LINE: Line = tuple("abcdefgh")
+FACTS: dict[str, Fact] = {
+    "cpu_model": "EPYC", "architecture": "x86_64", "kernel": "6.1.0-9", "rootless": False,
+    "runtime": "crun", "cgroups": "v2",
+}  # fmt: skip
+CLASS = class_of(Machine(id="", facts=FACTS))
 STEP = World({name: 1.0 if name < "d" else 1.4 for name in LINE})
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
@@ -55,6 +61,7 @@ class WorldLab(WorldBenches):
     paired: bool = True
     breaks: bool = False
     before_sample: Callable[[], None] = field(default=nothing)
+    facts: Mapping[str, Fact] = field(default_factory=lambda: FACTS)
 
     def ready(self, candidate: str) -> None:
         if self.breaks:
@@ -67,7 +74,9 @@ class WorldLab(WorldBenches):
     def take(self, turn: Turn) -> Iterable[Sample]:
         for sample in super().take(turn):
             self.before_sample()
-            yield sample.model_copy(update={"machine": Machine(id=self.machine)})
+            yield sample.model_copy(
+                update={"machine": Machine(id=self.machine, facts=dict(self.facts))}
+            )
 
 
 @dataclass
@@ -129,7 +138,7 @@ class Fleet:
         self.workers = {name: self._worker(name) for name in names}
 
     def _worker(self, name: str) -> FleetWorker:
-        machine = FleetMachine(id=name, name=name, class_name="c", since="2026-11-26T12:00:00")
+        machine = FleetMachine(id=name, name=name, class_name=CLASS, since="2026-11-26T12:00:00")
         claim = claimed(self.store, f"{CLAIM}{name}", name)
         claim.__enter__()
         self._claims[name] = claim

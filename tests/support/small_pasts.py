@@ -67,8 +67,9 @@ def matrix_with(folder: Path, *toolchains: str) -> None:
     path = small_matrix(folder, users=20)
     yaml = YAML()
     document = yaml.load(path)
-    own = {each for each in document["tools"].values() if isinstance(each, str)}
-    kept = {*toolchains, *own}
+    tools = document["tools"]
+    own = {each for each in tools.values() if isinstance(each, str)}
+    kept = {*toolchains, *own, tools["second"]["toolchain"]}
     document["toolchains"] = [each for each in document["toolchains"] if each["id"] in kept]
     with path.open("w", encoding="utf-8") as stream:
         yaml.dump(document, stream)

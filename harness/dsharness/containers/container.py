@@ -171,9 +171,10 @@ class Container:
         return replace(self, name=name) if kind == "container" and name else self
 
     def move(self, cpus: tuple[int, ...]) -> None:
-        """Let its processes run on these CPUs only."""
-        wanted = ",".join(map(str, cpus))
-        self.engine.must("update", "--cpuset-cpus", wanted, self.name, log=self.log)
+        """Let its processes run on these CPUs only; one that has ended has none to move."""
+        update = ("update", "--cpuset-cpus", ",".join(map(str, cpus)), self.name)
+        if not self.engine.podman(*update).ok and self.running:
+            self.engine.must(*update, log=self.log)
 
     def note(self, text: str) -> None:
         """Add something worth keeping to the container's log."""

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 PROC = Path("/proc")
-PARENT, USER, SYSTEM = 4, 14, 15  # of the fields of /proc/PID/stat, as proc(5) numbers them
+PARENT, USER, SYSTEM, BEGUN = (
+    4,
+    14,
+    15,
+    22,
+)  # of the fields of /proc/PID/stat, as proc(5) numbers them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,13 @@ class ProcessTree:
             raise FileNotFoundError(f"{files}: no line {name}")
         return sum(found)
 
+    def count(self, files: str) -> int:
+        """How many such files there are below /proc/PID now; OSError when there is none."""
+        found = sum(1 for pid in self.pids for _ in (self.proc / str(pid)).glob(files))
+        if not found:
+            raise FileNotFoundError(f"{files}: none")
+        return found
+
 
 def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
     """The sum of this process and its descendants; ProcessLookupError when it has ended."""
@@ -60,6 +72,12 @@ def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
         pids.append(current)
         queue += children.get(current, [])
     return ProcessTree(pids=tuple(pids), stats=tuple(every[each] for each in pids), proc=proc)
+
+
+def begun_s(pid: int, proc: Path = PROC) -> float:
+    """When a process began, by CLOCK_BOOTTIME, to 10 ms; OSError if it has ended."""
+    fields = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    return int(fields.rpartition(")")[2].split()[BEGUN - 3]) / os.sysconf("SC_CLK_TCK")
 
 
 def _lines(file: Path) -> list[str]:

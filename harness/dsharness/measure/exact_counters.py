@@ -2,8 +2,9 @@
 
 Under callgrind the server runs in valgrind, some fifty times slower, on the golden state that is
 measured otherwise too. Blind to locks, to the kernel and to caches, so it never replaces a measured
-time. strace counts system calls and flushes to disk from outside the container: the server runs as
-it always does, and slower while strace is attached to it, so no time is used.
+time. strace counts system calls, among them flushes to disk and waits for other threads, from
+outside the container: the server runs as it always does, and slower while strace is attached to it,
+so no time is used.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dsharness.measure.exact_count import (
 )
 from dsharness.measure.gate import count_objections
 from dsharness.measure.metric import Metric
-from dsharness.measure.metrics import FSYNCS, INSTRUCTIONS, SYSCALLS
+from dsharness.measure.metrics import FSYNCS, FUTEXES, INSTRUCTIONS, SYSCALLS
 from dsharness.measure.sample import Bench, warm_up, write_files
 from dsharness.model import FunctionCounts, Workload
 from dsharness.process.command import run
@@ -200,7 +201,10 @@ def function_name(symbol: str, file: str) -> str:
 
 
 CALL = re.compile(r"^(?P<thread>\d+) +(?P<name>\w+)\(")  # its beginning: it may end lines later
-FLUSHES = frozenset({"fsync", "fdatasync"})
+NAMES: Mapping[Metric, frozenset[str]] = {
+    FSYNCS: frozenset({"fsync", "fdatasync"}),
+    FUTEXES: frozenset({"futex"}),
+}
 REST_LIMIT_S = 60.0
 # Every thread has to be traced before the command starts. A tracer that is ended lets go of them.
 TRACED = """
@@ -232,7 +236,7 @@ exit $status
 class Strace:
     """Counts the system calls of a server's processes."""
 
-    kinds: ClassVar[tuple[Metric, ...]] = (SYSCALLS, FSYNCS)
+    kinds: ClassVar[tuple[Metric, ...]] = (SYSCALLS, FSYNCS, FUTEXES)
     busier: ClassVar[float] = 2.0  # a thread that waits for requests also looks up now and then
     least: ClassVar[float] = 1e6  # the first run has mostly those of idle threads: take the most
     # 389-ds lets a thread keep a connection that was busy for some seconds, which is another way
@@ -268,16 +272,13 @@ class Strace:
 
 def counts_of(lines: Iterable[str], seconds: float) -> Counts:
     """The calls of each thread that began in these lines of strace."""
-    calls, flushes = Tally[int](), Tally[int]()
+    counted = {kind: Tally[int]() for kind in Strace.kinds}
     for line in lines:
         if found := CALL.match(line):
             thread = int(found["thread"])
-            calls[thread] += 1
-            flushes[thread] += found["name"] in FLUSHES
-    return {
-        SYSCALLS: CountedRun(threads=calls, seconds=seconds),
-        FSYNCS: CountedRun(threads=flushes, seconds=seconds),
-    }
+            for kind, calls in counted.items():
+                calls[thread] += kind not in NAMES or found["name"] in NAMES[kind]
+    return {kind: CountedRun(threads=calls, seconds=seconds) for kind, calls in counted.items()}
 
 
 def not_traced(told: Path) -> EngineError:

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import DiskFullError, DsbisectError, InstanceError, PortTakenError
-from dsharness.machine.cgroups import ProcessTree, UsageMeter, meter_for, process_tree
+from dsharness.machine.cgroups import ProcessTree, UsageMeter, begun_s, meter_for, process_tree
 from dsharness.machine.host import (
     Calibrator,
     Clocks,
@@ -54,6 +54,7 @@ class Home:
     container: Container
     shared: Path  # the folder that lab and server share
     meter: UsageMeter
+    start_s: float | None = None  # until its first answer
 
     @property
     def system(self) -> System:
@@ -195,14 +196,22 @@ def serve(
             keep=keep,
         ) as box:
             endpoint = wait_until_ready(box, shared, system)
+            ready_s = time.clock_gettime(time.CLOCK_BOOTTIME)
             with answering(box, shared, system):
                 state = box.state()
                 meter = meter_for(state.pid, state.id)
+                started_s = _known(partial(begun_s, state.pid))
             yield Instance(
                 candidate_id=golden.image.candidate_id,
                 endpoint=endpoint,
                 network=f"container:{box.name}",
-                home=Home(golden=golden, container=box, shared=shared, meter=meter),
+                home=Home(
+                    golden=golden,
+                    container=box,
+                    shared=shared,
+                    meter=meter,
+                    start_s=None if started_s is None else ready_s - started_s,
+                ),
             )
 
 

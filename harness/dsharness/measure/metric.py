@@ -51,6 +51,10 @@ class Processes(Protocol):
         """The number after ``name:`` in /proc/PID/``files``, which may be a pattern."""
         ...
 
+    def count(self, files: str, /) -> int:
+        """How many files /proc/PID has of that pattern."""
+        ...
+
 
 Probe = Callable[[Processes], float]
 Probed = Mapping[Probe, float]  # what could not be read is absent
@@ -67,6 +71,7 @@ class Readings:
     client_us: float | None
     latencies: Latencies | None  # of all operations, where the load reports them
     instructions: float | None
+    start_s: float | None = None  # from the server's start to its first answer
     disturbances: float | None = None  # answers to others meanwhile; None: nobody else asked
     at_rest: Probed = field(default_factory=dict)  # the server before its first load
     after: Probed = field(default_factory=dict)  # and after this one

@@ -50,6 +50,11 @@ def asked_bytes(server: Processes) -> float:
     return server.line("rchar", "io")
 
 
+def open_files(server: Processes) -> float:
+    """Files and connections."""
+    return server.count("fd/*")
+
+
 def _gained_each(probe: Probe) -> Callable[[Readings], float | None]:
     """What a server gained of it per operation."""
     return lambda read: read.each(read.gained.get(probe))
@@ -161,6 +166,27 @@ START_CPU = Metric(
     title="CPU time of the server until it answered",
     unit="s",
     words=Words(worse="costs {} more CPU time to start", better="costs {} less CPU time to start"),
+)
+START_TIME = Metric(
+    name="start-time",
+    of_start=True,
+    of_load=True,
+    value=lambda read: read.start_s,
+    label="the time of the start",
+    heading="start",
+    title="seconds from the server's start to its first answer",
+    unit="s",
+    words=Words(worse="takes {} longer to start", better="takes {} less time to start"),
+)
+OPEN_FILES = Metric(
+    name="open-files",
+    probe=open_files,
+    value=lambda read: read.after.get(open_files),
+    label="open files",
+    heading="open files",
+    title="files and connections that the server has open after the load",
+    unit="files",
+    words=Words(worse="has {} more files open", better="has {} fewer files open"),
 )
 GROWTH = Metric(
     name="growth",
@@ -279,10 +305,22 @@ FSYNCS = Metric(
     floor=0.01,
     words=Words(worse="flushes {} more to disk", better="flushes {} less to disk"),
 )
+FUTEXES = Metric(
+    name="futexes",
+    of_server=True,
+    value=_only_counted,
+    label="waits for threads",
+    heading="futexes/op",
+    title="calls of futex by the server per operation, by threads that wait for or wake others",
+    unit="calls",
+    floor=0.01,
+    words=Words(worse="makes {} more calls of futex", better="makes {} fewer calls of futex"),
+)
 
 _ALL = (
-    COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, START_CPU, GROWTH,
-    FAULTS, SWITCHES, WRITTEN, READ, DISTURBER_RATE, INSTRUCTIONS, SYSCALLS, FSYNCS,
+    COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, START_CPU,
+    START_TIME, OPEN_FILES, GROWTH, FAULTS, SWITCHES, WRITTEN, READ, DISTURBER_RATE, INSTRUCTIONS,
+    SYSCALLS, FSYNCS, FUTEXES,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)

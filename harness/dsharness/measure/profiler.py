@@ -6,7 +6,7 @@ operations took says its own log, where it can write one.
 perf looks at the server so many times a second of its CPU time, by the CPU's cycles or, where the
 machine has no counters, by a clock. Call stacks are unwound from copies of the stack's memory
 (dwarf), because distributions build without frame pointers. Names come from the symbols that
-libraries export, unless debugging symbols are installed.
+libraries export, and from servers of debugging symbols where the user names some.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dsharness.errors import EngineError, InstanceError, ToolMissingError, Workl
 from dsharness.loads import Extent, Seconds
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
+from dsharness.measure.debug_symbols import add_debug_symbols
 from dsharness.measure.exact_counters import function_name
 from dsharness.measure.sample import Bench, execute_load, warm_up, write_files
 from dsharness.model import CpuProfile, ServerTimes, Workload
@@ -37,6 +38,7 @@ STACK_BYTES = 8192  # of which perf copies so much
 LEAST_S = 10
 PROBE_S, READ_S = 20.0, 300.0
 LEAST_SHARE = 0.001  # of all: what was seen less often is counted for what called it
+SEEN, BUILDS = "seen", "builds"
 KERNEL = "[kernel.kallsyms]"
 FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<name>.*) \((?P<file>[^()]*(?:\(deleted\))?)\)$")
 
@@ -61,7 +63,7 @@ def check_profiler() -> None:
 def _refusal() -> str | None:
     """What perf says when it may not, on its first line."""
     with scratch_folder("perf") as folder:
-        argv = [*_record(Path(folder) / "probe"), "--", "true"]
+        argv = [*_record(Path(folder)), "--", "true"]
         done = run(argv, deadline=Deadline.after(PROBE_S))
     said = [line.strip() for line in done.stderr.splitlines()]
     # its first line may be no more than "Error:"
@@ -80,17 +82,17 @@ def take_profile(at: Bench, workload: Workload) -> CpuProfile:
         raise InstanceError("the server has ended", log=at.instance.container.log)
     pids = ",".join(map(str, sorted(server.pids)))
     with scratch_folder("perf") as folder:
-        out = Path(folder) / "seen"
+        kept = Path(folder)
         before_us = at.instance.cpu_us()
         report = execute_load(
-            at, workload, _extent(at, workload), (*_record(out), "--pid", pids, "--")
+            at, workload, _extent(at, workload), (*_record(kept), "--pid", pids, "--")
         )
         after_us = at.instance.cpu_us()
-        if not out.exists():
+        if not (kept / SEEN).exists():
             raise EngineError("perf could not look at the server", log=at.load.log)
         if not report.total or before_us is None or after_us is None:
             raise WorkloadError(f"{workload.id}: no operation ended while perf looked")
-        stacks = folded(stacks_of(_script(out).splitlines()))
+        stacks = folded(stacks_of(_script(kept).splitlines()))
     if not stacks:
         raise EngineError("perf saw nothing of the server", log=at.load.log)
     return CpuProfile(
@@ -134,16 +136,23 @@ def _event() -> str:
     return "cycles" if host_counts() else "cpu-clock"
 
 
-def _record(out: Path) -> tuple[str, ...]:
+def _perf(kept: Path) -> tuple[str, ...]:
+    """Let perf keep the files that it looks into in this folder, not in the user's home."""
+    return ("perf", "--buildid-dir", str(kept / BUILDS))
+
+
+def _record(kept: Path) -> tuple[str, ...]:
     return (
-        "perf", "record", "--quiet", "--event", _event(), "--freq", str(PER_SECOND),
-        "--call-graph", f"dwarf,{STACK_BYTES}", "--output", str(out),
+        *_perf(kept), "record", "--quiet", "--event", _event(), "--freq", str(PER_SECOND),
+        "--call-graph", f"dwarf,{STACK_BYTES}", "--output", str(kept / SEEN),
     )  # fmt: skip
 
 
-def _script(out: Path) -> str:
+def _script(kept: Path) -> str:
+    add_debug_symbols(kept / SEEN, kept / BUILDS)
     argv = [
-        "perf", "script", "--input", str(out), "--no-inline", "--fields", "comm,ip,sym,dso",
+        *_perf(kept), "script", "--input", str(kept / SEEN), "--no-inline",
+        "--fields", "comm,ip,sym,dso",
     ]  # fmt: skip
     done = run(argv, deadline=Deadline.after(READ_S))
     if not done.ok:

@@ -309,6 +309,7 @@ def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]
         latencies=Latencies.merged(latencies.values()) if latencies else None,
         instructions=_total(run.instructions for run in runs),
         disturbances=_total(run.report.disturbances for run in runs),
+        start_s=at.instance.home.start_s if at.instance.home else None,
         at_rest=at.at_rest,
         after=runs[-1].after,
         gained={

@@ -75,6 +75,14 @@ def settle_turns(connection: Connection, campaign_id: str, machines: Collection[
     return ended_turns
 
 
+def give_up_turns(connection: Connection, turn_ids: Collection[str]) -> int:
+    """Give up these turns, however they ended; how many are: a machine's role may not."""
+    these = TURNS.c.id.in_(turn_ids)
+    connection.execute(update(TURNS).where(these).values(state=TurnState.GIVEN_UP.value))
+    given_up = select(func.count()).where(these, TURNS.c.state == GIVEN_UP)
+    return connection.execute(given_up).scalar_one()
+
+
 def put_finding(database: Database, connection: Connection, finding: Finding) -> bool:
     """False if it exists already."""
     return _put(database, connection, FINDINGS, encode(finding, FINDINGS, id=finding.id))

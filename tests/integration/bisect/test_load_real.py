@@ -82,7 +82,8 @@ def program(engine: Engine, box: str) -> int | None:
     """The host's id of a worker's program."""
     for line in engine.podman("top", box, "hpid", "comm").stdout.splitlines():
         pid, _, name = line.partition(" ")
-        if name.strip() == "ldapload":
+        # While a process begins or ends, podman does not know its id and says "?".
+        if name.strip() == "ldapload" and pid.isdecimal():
             return int(pid)
     return None
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from fleet_of_worlds import (
+    FACTS,
     QUESTION,
     STEP,
     WORKLOAD,
@@ -32,10 +33,12 @@ from postgresql_cluster import Cluster, running_cluster
 from watchers import RecordingWatcher
 
 from benchmarks.many.asked_statements import asked
-from dsharness.model import Boundary, Campaign, RunState, TurnState, Workload
-from dslab.campaign_loop import CampaignKind, CampaignOrder, asked_in_turn
+from dsharness.model import Boundary, Campaign, Machine, RunState, SharedRun, TurnState, Workload
+from dslab.campaign_loop import CampaignKind, CampaignOrder, CampaignState, asked_in_turn
 from dsmany.attached import RunTold, begin_run, cancel_run
+from dsmany.fleet import class_of
 from dsmany.shared_answers import campaigns_of
+from dsmany.turn_record import SharedState
 from dsresults.store import Store
 from dsresults.store.shared_records import find_turn
 from dssearch.bayes.bayes_search import Bayes
@@ -167,6 +170,52 @@ def test_a_machine_with_other_candidates_is_left_out(store: Store) -> None:
         assert "candidates" in ended.left_out["b"]
         assert {s.machine.id for s in store.samples()} == {"a"}
     prove_whole(store, run)
+
+
+OTHER = {**FACTS, "cpu_model": "Xeon"}
+
+
+def strays(store: Store, run: SharedRun) -> dict[str, str]:
+    """Let b's samples say another class than it came with, from its first turn on."""
+    with fleet_of(store, "a", "b") as fleet:
+        for name, facts in (("a", FACTS), ("b", OTHER)):
+            fleet.labs[name] = WorldLab(STEP, machine=name, facts=facts)
+        ended = finished(fleet, run)
+    assert ended.state is RunState.DONE
+    assert {each.machine.id for each in store.samples()} == {"a"}
+    prove_whole(store, run)
+    return ended.left_out
+
+
+def test_a_machine_that_became_another_class_stores_nothing(store: Store) -> None:
+    why = strays(store, begun(store))["b"]
+    assert "no longer what it was" in why
+    assert "Xeon" in why
+
+
+def test_a_machine_that_lies_about_its_class_is_found_out_by_the_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its program does not look at its own samples."""
+    monkeypatch.setattr(SharedState, "add", CampaignState.add)
+    run = begun(store)
+    why = strays(store, run)["b"]
+    assert why == f"b: a sample is of another class, {class_of(Machine(id='b', facts=OTHER))}"
+    given_up = {turn.machine for turn in turns_of(store, run) if turn.state is TurnState.GIVEN_UP}
+    assert given_up == {"b"}
+
+
+def test_where_all_machines_lie_a_run_is_inconclusive(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SharedState, "add", CampaignState.add)
+    with fleet_of(store, "a") as fleet:
+        run = begun(store)
+        fleet.labs["a"] = WorldLab(STEP, machine="a", facts=OTHER)
+        ended = finished(fleet, run)
+    assert ended.state is RunState.FAILED
+    assert "a sample is of another class" in ended.why
+    assert store.samples() == []
 
 
 def test_without_a_machine_a_run_is_inconclusive_with_the_reasons(store: Store) -> None:

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import psycopg
 import pytest
-from fleet_of_worlds import WorldStudy, begun, now, prove_whole, turns_of
+from fleet_of_worlds import CLASS, WorldStudy, begun, now, prove_whole, turns_of
 from forks import forked
 from postgresql_cluster import Cluster, running_cluster
 from watchers import RecordingWatcher
@@ -53,7 +53,7 @@ class Guarded:
     def serve(self, machine: str) -> int:
         """Be a worker with that role until killed."""
         study = WorldStudy(machine=f"id-{machine}")
-        told = FleetMachine(id=f"id-{machine}", name=machine, class_name="c", since="2026-11-27")
+        told = FleetMachine(id=f"id-{machine}", name=machine, class_name=CLASS, since="2026-11-27")
         with Store.open(self.cluster.url(self.name, machine)) as store:
             FleetWorker(
                 machine=told, engine=None, store=store, study_of=lambda _: study,  # type: ignore[arg-type]

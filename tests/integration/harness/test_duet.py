@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from dsharness.machine.host import available_cpus
 from dsharness.measure.sample import Bench
 from dsharness.measure.ways import Seats, duet_seats, sit, take_duet
 from dsharness.model import LdcltWorkload
+from dsharness.process.deadline import Deadline, wait_until
 
 pytestmark = pytest.mark.whole
 
@@ -32,11 +35,17 @@ def seats(engine: Engine) -> Seats:
     return found
 
 
-@pytest.fixture(scope="module")
-def pair(engine: Engine) -> Iterator[tuple[Bench, Bench]]:
+@contextmanager
+def benched_pair(engine: Engine) -> Iterator[tuple[Bench, Bench]]:
     with ExitStack() as stack:
         first, second = (stack.enter_context(benched(engine, golden_of(engine, r))) for r in ROWS)
         yield first, second
+
+
+@pytest.fixture(scope="module")
+def pair(engine: Engine) -> Iterator[tuple[Bench, Bench]]:
+    with benched_pair(engine) as both:
+        yield both
 
 
 def cpus_of(at: Bench) -> list[str]:
@@ -88,3 +97,21 @@ def test_what_happens_to_one_does_not_touch_the_other(pair, seats):
     thread.join()
     assert [sample.invalid for sample in taken] == [(), ()]
     assert taken[0].duration_s > 1.4
+
+
+def server_pid(at: Bench) -> int:
+    """The host's id of the server's program, not of what started it."""
+    names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in at.instance.processes().pids}
+    return next(pid for pid, name in names.items() if name.strip() == "ns-slapd")
+
+
+def test_a_server_that_ends_before_its_turn_spoils_its_own_sample_alone(engine, seats):
+    """It crashed while the other one warmed up: an answer of the lab, not an error of podman's."""
+    with benched_pair(engine) as (first, second):
+        os.kill(server_pid(first), signal.SIGSEGV)
+        wait_until(lambda: not first.instance.alive, Deadline.after(20), what="its end")
+        dead, alive = take_duet((first, second), seats, turn_of(LOAD))
+        assert "the server died during the load" in dead.invalid
+        assert not dead.disturbed, "nothing from outside ended it"
+        assert Path(dead.log) == first.instance.container.log
+        assert alive.valid, alive.invalid

@@ -12,6 +12,7 @@ from dsbuilds.built_row import second_tool_image
 from dsharness.containers.engine import Engine
 from dsharness.errors import WorkloadError
 from dsharness.machine.host import available_cpus, machine_now, share_cpus
+from dsharness.matrix import find_workload
 from dsharness.measure import second_tool
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
@@ -19,7 +20,7 @@ from dsharness.measure.second_tool import take_tool_runs
 from dsharness.model import DirectoryOperation, LdcltWorkload, Procedure, Settings
 
 pytestmark = pytest.mark.whole
-LOAD = MATRIX.workload("bind-one").model_copy(update={"users": 20, "distinct_users": 20})
+LOAD = find_workload(MATRIX, "bind-one").model_copy(update={"users": 20, "distinct_users": 20})
 SLOW = Settings(id="pbkdf2", options={"password-scheme": "PBKDF2-SHA512"})
 
 

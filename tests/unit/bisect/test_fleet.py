@@ -7,7 +7,7 @@ from worlds import sample_of
 
 from dsharness.errors import UsageError
 from dsharness.model import FleetMachine, Machine, Prepared, Procedure, SharedRun
-from dsmany.fleet import FleetMember, class_of, fit_for, free_for, lost_to, may_advance
+from dsmany.fleet import FleetMember, class_of, fit_for, free_for, lost_to, may_advance, strayed
 from dsmany.job_queue import shared_place
 from dsmany.worker_role import WRITES, role_sql
 from dsresults.store.tables import METADATA
@@ -59,6 +59,17 @@ def names(machines: tuple[FleetMachine, ...]) -> list[str]:
 def test_a_class_is_cpu_kernel_and_engine(changed: dict[str, object], *, equal: bool) -> None:
     one, other = Machine(id="a", facts=FACTS), Machine(id="b", facts=FACTS | changed)
     assert (class_of(one) == class_of(other)) is equal
+
+
+def test_a_sample_strays_where_it_says_another_machine_or_class() -> None:
+    mine = class_of(Machine(id="a", facts=FACTS))
+    taken = sample_of("x", 1.0, 0, machine={"id": "a", "facts": FACTS})
+    assert strayed(taken, "a", mine) == ""
+    assert strayed(taken, "b", mine) == "a sample is of another machine, a"
+    xeon = sample_of("x", 1.0, 0, machine={"id": "a", "facts": FACTS | {"cpu_model": "Xeon"}})
+    assert "another class, Xeon, x86_64" in strayed(xeon, "a", mine)
+    nothing = sample_of("x", 1.0, 0, machine={"id": "a"})
+    assert "another class, ?, ?, Linux ?" in strayed(nothing, "a", mine)
 
 
 def test_the_largest_class_of_living_machines_begins() -> None:

@@ -75,6 +75,18 @@ SAID = {
         "flushes 5.40 times more to disk", "flushes less to disk", "times more",
         "that flushes more to disk",
     ),
+    "futexes": (
+        "makes 5.40 times more calls of futex", "makes fewer calls of futex", "times more",
+        "that makes more calls of futex",
+    ),
+    "start-time": (
+        "takes 5.40 times longer to start", "takes less time to start", "times longer",
+        "that takes longer to start",
+    ),
+    "open-files": (
+        "has 5.40 times more files open", "has fewer files open", "times more",
+        "that has more files open",
+    ),
 }  # fmt: skip
 
 
@@ -91,7 +103,7 @@ def test_a_metric_has_words_of_its_own(name: str) -> None:
 
 
 WRITTEN, ASKED = "write_bytes", "rchar"
-COUNTED_APART = {"syscalls", "fsyncs"}  # by a way of their own
+COUNTED_APART = {"syscalls", "fsyncs", "futexes"}  # by a way of their own
 PAGES, FAULTS, WAITED, PUSHED = 24, 10, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"
 
 
@@ -101,6 +113,7 @@ class Server:
 
     stats: dict[int, int]
     lines: dict[str, int] = field(default_factory=dict)
+    files: int = 0
 
     def stat(self, number: int, /) -> int:
         return self.stats[number]
@@ -112,6 +125,11 @@ class Server:
             raise FileNotFoundError(name)
         return self.lines[name]
 
+    def count(self, files: str, /) -> int:
+        if files != "fd/*" or not self.files:
+            raise FileNotFoundError(files)
+        return self.files
+
 
 TOOK = Latencies.of({200.0: 99, 1200.0: 1})
 REST = Server({PAGES: 256, FAULTS: 0, 14: 30, 15: 20}, {WAITED: 0, PUSHED: 0})
@@ -121,6 +139,7 @@ BEFORE = Server(
 AFTER = Server(
     {PAGES: 768, FAULTS: 150, 14: 40, 15: 30},
     {WAITED: 1300, PUSHED: 150, WRITTEN: 12288, ASKED: 51200},
+    files=70,
 )
 
 
@@ -128,7 +147,7 @@ def gained(before: Server, after: Server) -> Readings:
     first, last = probed(before), probed(after)
     return Readings(
         operations=100, active_s=2.0, unit_us=50.0, server_us=10_000.0, client_us=1_000.0,
-        latencies=TOOK, instructions=3e6, at_rest=probed(REST), after=last,
+        latencies=TOOK, instructions=3e6, start_s=1.5, at_rest=probed(REST), after=last,
         gained={probe: last[probe] - first[probe] for probe in first.keys() & last.keys()},
     )  # fmt: skip
 
@@ -140,7 +159,7 @@ def test_each_metric_follows_from_what_was_read() -> None:
         "cost": 2.0, "rate": 50.0, "latency": 210.0, "latency-p99": 200.0, "cpu": 100.0,
         "client-cpu": 10.0,
         "memory": 768 * page / 2**20, "memory-at-rest": 256 * page / 2**20,
-        "start-cpu": 50 / os.sysconf("SC_CLK_TCK"),
+        "start-cpu": 50 / os.sysconf("SC_CLK_TCK"), "start-time": 1.5, "open-files": 70.0,
         "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "written": 81.92,
         "read": 512.0,
         "instructions": 3e4,
@@ -148,8 +167,8 @@ def test_each_metric_follows_from_what_was_read() -> None:
 
 
 def test_what_could_not_be_read_is_absent_and_not_zero() -> None:
-    known = measured(gained(BEFORE, replace(AFTER, lines={WAITED: 1})))
-    elsewhere = {"context-switches", "written", "read", "disturber-rate"}
+    known = measured(gained(BEFORE, replace(AFTER, lines={WAITED: 1}, files=0)))
+    elsewhere = {"context-switches", "written", "read", "open-files", "disturber-rate"}
     assert METRICS.keys() - known.keys() == elsewhere | COUNTED_APART
     nothing = Readings(
         operations=100, active_s=2.0, unit_us=None, server_us=None, client_us=None,
@@ -163,7 +182,7 @@ def test_what_a_server_did_for_others_too_says_nothing_of_the_load() -> None:
     assert known["disturber-rate"].value == 30.0
     assert known.keys() == {
         "rate", "latency", "latency-p99", "memory", "memory-at-rest", "start-cpu",
-        "disturber-rate",
+        "start-time", "open-files", "disturber-rate",
     }  # fmt: skip
     calm, loud = (find_workload(MATRIX, name) for name in ("search-paged", "disturbed-paged"))
     for name, metric in METRICS.items():

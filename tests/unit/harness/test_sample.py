@@ -154,6 +154,7 @@ class _Home:
     def __init__(self, world: World, golden: SimpleNamespace) -> None:
         self.golden = golden
         self.system = Dirsrv()
+        self.start_s = 1.5
         self.meter = UsageMeter(source="cgroup-v2", path=world.cgroup, pid=1)
         self.container = SimpleNamespace(
             log=Path("server.log"), state=world.state, overfilled=lambda: None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dsharness.measure.exact_counters import TRACED, counts_of, not_traced
-from dsharness.measure.metrics import FSYNCS, SYSCALLS
+from dsharness.measure.metrics import FSYNCS, FUTEXES, SYSCALLS
 
 LINES = """\
 11 restart_syscall(0x1, 0x2 <unfinished ...>
@@ -18,6 +18,7 @@ LINES = """\
 11 <... restart_syscall resumed>) = 0
 12 fdatasync(0x9 <unfinished ...>
 13 fsync(0x9) = 0
+12 futex(0x7f, 0x80, 0x2, 0) = 0
 12 <... fdatasync resumed>) = 0
 13 --- SIGCHLD {si_signo=SIGCHLD} ---
 13 +++ exited with 0 +++
@@ -27,9 +28,10 @@ strace: Process 14 attached
 
 def test_a_call_counts_once_where_it_begins() -> None:
     counts = counts_of(LINES.splitlines(keepends=True), 2.0)
-    assert counts[SYSCALLS].threads == {11: 1, 12: 2, 13: 1}
+    assert counts[SYSCALLS].threads == {11: 1, 12: 3, 13: 1}
     assert counts[FSYNCS].threads == {11: 0, 12: 1, 13: 1}
-    assert counts[SYSCALLS].seconds == counts[FSYNCS].seconds == 2.0
+    assert counts[FUTEXES].threads == {11: 0, 12: 1, 13: 0}
+    assert {each.seconds for each in counts.values()} == {2.0}
 
 
 WRITER = """

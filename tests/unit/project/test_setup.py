@@ -95,7 +95,8 @@ ALL += (
     "dnf",
     "rpm",
 )
-ALL += ("shellcheck", "rpmbuild", "createrepo_c", "chromium", "initdb", "cc", "rsync", "python3")
+ALL += ("shellcheck", "rpmbuild", "createrepo_c", "chromium", "initdb", "cc")
+ALL += ("perf", "debuginfod", "rsync", "python3")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the script would call sudo")
 PYTHON = '#!/bin/sh\necho "$0"\n'
 

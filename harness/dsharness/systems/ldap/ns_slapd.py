@@ -46,10 +46,15 @@ LOGS_OFF = {
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
 ACCESS_LOG_OPTION = "access-log"
-# By what settings may ask for.
+# By what settings may ask for. One that turns over has two files of a MiB.
 ACCESS_LOGS: Mapping[str, Mapping[str, str]] = {
     "off": {},
     "on": {"nsslapd-accesslog-logging-enabled": "on"},
+    "turning-over": {
+        "nsslapd-accesslog-maxlogsize": "1",
+        "nsslapd-accesslog-maxlogsperdir": "2",
+        "nsslapd-accesslog-logging-enabled": "on",
+    },
 }
 CONFIG = "cn=config"
 # Entries that count or record, and attributes that are a secret, a time, a place, a name of this

@@ -1,0 +1,73 @@
+"""What the lab itself takes: until the first valid sample, and of the CPUs while it samples.
+
+Each is asked of the whole command, as a user waits for it: image and golden state are ready, the
+server and its load are not.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+LONG = 10  # samples of the longer command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """Medians over some commands."""
+
+    workload: str
+    first_s: float  # of a command with one sample, from its start to its end
+    own_pct: float  # of all CPUs, by the lab and the programs it calls, for each further sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spent:
+    seconds: float
+    cpu_s: float
+
+
+def budgets(row: str, workloads: Sequence[str], runs: int) -> Iterator[Budget]:
+    """Ask for each workload so many times; a first command makes what is missing."""
+    for workload in workloads:
+        _measured(row, workload, 1)
+        short = [_measured(row, workload, 1) for _ in range(runs)]
+        long = [_measured(row, workload, LONG) for _ in range(runs)]
+        yield Budget(
+            workload=workload,
+            first_s=statistics.median(each.seconds for each in short),
+            own_pct=100
+            * statistics.median(
+                (more.cpu_s - less.cpu_s) / (more.seconds - less.seconds)
+                for less, more in zip(short, long, strict=True)
+            )
+            / (os.cpu_count() or 1),
+        )
+
+
+def _measured(row: str, workload: str, samples: int) -> _Spent:
+    program = Path(sys.executable).parent / "dsbisect"
+    with tempfile.TemporaryDirectory() as folder:
+        words = (
+            "measure", row, "--workload", workload, "--samples", str(samples),
+            "--store", f"{folder}/store.db",
+        )  # fmt: skip
+        begun, before = time.monotonic(), _cpu_s()
+        done = subprocess.run([program, *words], check=False, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr)
+        return _Spent(seconds=time.monotonic() - begun, cpu_s=_cpu_s() - before)
+
+
+def _cpu_s() -> float:
+    """Of commands that have ended; what runs in a container is no child of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

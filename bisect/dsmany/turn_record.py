@@ -1,0 +1,74 @@
+"""What a machine stores of its turn, as long as that is its own and it is what it said it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dsharness.errors import BusyError, DsbisectError
+from dsharness.model import FleetMachine, RunState, Sample, Turn, TurnState
+from dslab.campaign_loop import CampaignState
+from dslab.laboratory import Laboratory
+from dsmany.fleet import strayed
+from dsmany.job_queue import JobQueue
+from dsresults.store import Store
+from dsresults.store.records import put_image, put_turn
+from dsresults.store.shared_records import find_run, find_turn
+
+
+class UnlikeError(DsbisectError):
+    """This machine cannot measure what the others measure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnGuard:
+    """Lets a machine store what it measures as long as the turn is its own."""
+
+    store: Store
+    run_id: str
+    turn_id: str
+
+    def check(self) -> None:
+        """BusyError when the run has ended, or another machine was given the turn."""
+        with self.store.database.reading() as connection:
+            run, turn = find_run(connection, self.run_id), find_turn(connection, self.turn_id)
+        if run is None or run.state is not RunState.RUNNING:
+            raise BusyError(f"run {self.run_id} has ended", hint="nothing is to be done")
+        if turn is None or turn.state is not TurnState.PLANNED:
+            raise BusyError(
+                f"turn {self.turn_id} was given to another machine: this one gave no sign of life",
+                hint="nothing is to be done: what was measured too late does not count",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedState(CampaignState):
+    """A campaign's record of which the next step is asked for when a turn has ended."""
+
+    jobs: JobQueue
+    run_id: str
+    lab: Laboratory
+    machine: FleetMachine
+
+    def add(self, sample: Sample) -> None:
+        """UnlikeError, and nothing is stored, where it is not what the machine said it measures."""
+        if why := strayed(sample, self.machine.id, self.machine.class_name):
+            raise UnlikeError(
+                f"{self.machine.name} is no longer what it was when it came: {why}",
+                hint="start its worker again",
+            )
+        super().add(sample)
+
+    def put(self, turn: Turn) -> None:
+        """The end of a turn, what was measured and the job that follows: all of it, or nothing."""
+        if turn.state is TurnState.PLANNED:
+            super().put(turn)
+            return
+        self.claim.check()
+        database = self.store.database
+        with database.writing() as connection:
+            put_turn(database, connection, turn)
+            for image in self.lab.images_of(turn.candidates):
+                put_image(database, connection, image, added_at=datetime.now(UTC).isoformat())
+            self.jobs.advance(connection, self.run_id)
+        self.by_id[turn.id] = turn
