@@ -13,7 +13,8 @@ from dsharness.matrix import find_workload
 from dsharness.measure.sample import take_sample
 from dsharness.model import LdaploadWorkload, Sample
 from dsharness.model.content import DirectoryPlugin
-from dsharness.systems.ldap.ns_slapd import replica_of
+from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER
+from dsharness.systems.ldap.ns_slapd import IMPORTED_SUFFIX, import_task, replica_of
 
 SHORT = {"users": 5, "distinct_users": 5, "duration_s": 0.5, "most_s": 1.0, "operations": 20}
 AS_MANAGER = {"kind": "search", "base": "cn=config", "scope": "base", "filter": "(cn=*)"}
@@ -58,6 +59,32 @@ def test_who_opens_the_socket_is_the_manager(at: Bench) -> None:
     assert found.valid, found.invalid
     nobody = {"kind": "connect", "then": [AS_MANAGER | {"entries": 0}]}
     assert sample(at, workload("connect-autobind", requests=[nobody])).valid
+
+
+def imported(at: Bench) -> int:
+    with connected(at.instance) as directory:
+        return len(list(directory.below(IMPORTED_SUFFIX)))
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("row", ["debian-11", "debian-13"])
+def test_a_server_imports_again_and_again_while_others_ask_it(engine: Engine, row: str) -> None:
+    """Berkeley DB and LMDB: what was imported last is there, and what others asked for as well."""
+    load = workload("disturbed-import", imported=300, duration_s=3.0)
+    with benched(engine, golden_of(engine, row, content=load.content), "ldapload") as at:
+        found = sample(at, load)
+        assert found.valid, found.invalid
+        assert found.latencies.keys() == {"search"}
+        assert load.disturber is not None
+        assert imported(at) == 302  # with the suffix and the entry above all users
+        nothing = load.disturber.requests[0].model_copy(update={"imports": "suffix"})
+        calm = load.disturber.model_copy(update={"requests": (nothing,)})
+        found = sample(at, load.model_copy(update={"disturber": calm, "id": "calm"}))
+        assert found.valid, found.invalid
+        assert imported(at) == 1
+        at.instance.container.must("rm", import_task(CONFIG_FOLDER).files["users"], what="a fault")
+        (reason,) = sample(at, load).invalid
+        assert "disturber, import-task, step 3: 0 entries instead of 1" in reason
 
 
 @pytest.mark.whole

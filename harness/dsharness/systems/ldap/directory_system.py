@@ -57,12 +57,25 @@ class LdapEndpoint(Endpoint):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImportTask:
+    """How a running server is asked to import a file into a suffix of its own."""
+
+    parent: str  # of the entry that asks for it
+    attributes: Mapping[str, Sequence[str]]
+    file_attribute: str
+    files: Mapping[str, str]  # by what a request imports: "users", "suffix"
+    ended: str  # a filter that finds the entry once it has ended ...
+    succeeded: str  # ... and one that finds it if all is imported
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnDirectory(LdapEndpoint):
     """One that the lab made: asked over a socket that no load uses."""
 
     users: Site
     socket: Path
     secure_port: int | None = None  # where it encrypts from the first byte, if it has keys
+    import_task: ImportTask | None = None
 
 
 class DirectorySystem:

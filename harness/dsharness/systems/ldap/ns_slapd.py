@@ -18,6 +18,7 @@ from dsharness.systems.ldap.directory_system import (
     PASSWORD_SCHEME,
     SOCKET_NAME,
     DirectorySystem,
+    ImportTask,
     socket_of,
 )
 from dsharness.systems.ldap.password_trials import (
@@ -226,6 +227,50 @@ def _number_users(directory: Directory, plugin: str) -> None:
             "dnaFilter": ["(objectClass=inetOrgPerson)"],
             "dnaScope": [directory.site.suffix],
         },
+    )
+
+
+IMPORTED = "imported"  # a backend that only tasks fill, and its suffix
+IMPORTED_SUFFIX = f"dc={IMPORTED}"
+IMPORTED_BACKEND = f"cn={IMPORTED},cn=ldbm database,cn=plugins,cn=config"
+IMPORTED_FILES = {"users": "imported.ldif", "suffix": "imported-suffix.ldif"}
+
+
+def add_imported(directory: Directory) -> None:
+    """Give the server a backend with nothing in it; its cache is as large as that of the other."""
+    directory.add(
+        IMPORTED_BACKEND,
+        {
+            "objectClass": ["top", "extensibleObject", "nsBackendInstance"],
+            "cn": [IMPORTED],
+            "nsslapd-suffix": [IMPORTED_SUFFIX],
+            "nsslapd-cachememsize": [CACHE_BYTES],
+        },
+    )
+    directory.add(
+        f'cn="{IMPORTED_SUFFIX}",cn=mapping tree,cn=config',
+        {
+            "objectClass": ["top", "extensibleObject", "nsMappingTree"],
+            "cn": [IMPORTED_SUFFIX],
+            "nsslapd-state": ["backend"],
+            "nsslapd-backend": [IMPORTED],
+        },
+    )
+
+
+def import_task(folder: str) -> ImportTask:
+    """Its entry is gone a minute after it ended: until then its name is taken."""
+    return ImportTask(
+        parent="cn=import,cn=tasks,cn=config",
+        attributes={
+            "objectClass": ["top", "extensibleObject"],
+            "nsInstance": [IMPORTED],
+            "ttl": ["60"],
+        },
+        file_attribute="nsFilename",
+        files={what: f"{folder}/{name}" for what, name in IMPORTED_FILES.items()},
+        ended="(nsTaskExitCode=*)",
+        succeeded="(nsTaskExitCode=0)",
     )
 
 
