@@ -13,7 +13,7 @@ from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.measure.ways import Way, way_for
 from dsharness.model import DECIDER, Content, Matrix, Settings, SystemName, Workload, largest
 from dsharness.systems import SYSTEMS, Seed
-from dsharness.systems.system import importer
+from dsharness.systems.system import ConnectionHolder, importer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,4 +140,13 @@ def _misfits(
         yield (
             f"settings {settings.id!r} set {name!r}, which {candidate!r} ({system}) does not know",
             f"it knows {', '.join(sorted(driver.options)) or 'none'}",
+        )
+    most = driver.most_connections(settings) if isinstance(driver, ConnectionHolder) else None
+    if most is not None and workload.connections > most:
+        yield (
+            (
+                f"workload {workload.id!r} holds {workload.connections:,} connections, but with "
+                f"settings {settings.id!r} {candidate!r} ({system}) has room for {most:,}"
+            ),
+            "choose --settings with more `descriptors`, or another workload",
         )

@@ -72,6 +72,11 @@ class WorkloadBase(Value):
         return self.threads
 
     @property
+    def connections(self) -> int:
+        """How many it holds open at the same time."""
+        return self.threads
+
+    @property
     def content(self) -> Content:
         """What the system must hold."""
         raise NotImplementedError
@@ -220,6 +225,11 @@ class LdaploadWorkload(DirectoryWorkload):
         """All kinds, as one word."""
         steps = (step for request in self.requests for step in request.steps)
         return "+".join(dict.fromkeys(step.kind for step in steps))
+
+    @property
+    def connections(self) -> int:
+        others = self.disturber.connections if self.disturber else 0
+        return self.threads + self.silent + others
 
     @property
     def disturbed(self) -> bool:

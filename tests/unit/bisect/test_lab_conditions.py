@@ -65,6 +65,19 @@ def test_what_a_load_needs_is_refused_where_a_server_does_not_offer_it():
     refuse_unfit(find_workload(MATRIX, "connect-ldapi"), DEFAULT, SystemName.OPENLDAP)
 
 
+def test_more_connections_than_a_server_has_room_for_are_refused_with_what_would_do():
+    load = find_workload(MATRIX, "search-connections-2000")
+    few, many = DEFAULT, Settings(id="many", options={"descriptors": "4096"})
+    refuse_unfit(load, many, SystemName.OPENLDAP)
+    refuse_unfit(find_workload(MATRIX, "search-connections"), few, SystemName.OPENLDAP)
+    for system in (SystemName.DIRSRV, SystemName.DIRSRV_TREE):
+        refuse_unfit(load, few, system)
+    words = r"holds 2,004 connections, but with settings 'default'.* has room for 960"
+    with pytest.raises(UsageError, match=words) as caught:
+        refuse_unfit(load, few, SystemName.OPENLDAP)
+    assert "more `descriptors`" in caught.value.hint
+
+
 def together(*names: str) -> LabConditions:
     loads = tuple(find_workload(MATRIX, name) for name in names)
     way = InTurn(cpus=CpuShares(server=(0,), load=(0,), pinned=False))

@@ -141,7 +141,7 @@ class Dirsrv(ns_slapd.NsSlapd):
         return (self.program, "ldif2db", "-D", self.config_folder, "-n", "userroot", *given)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
-        ns_slapd.settle(directory, settings)
+        super().settle(directory, settings)
         people = {"objectClass": ["organizationalUnit"], "aci": [USERS_READ]}
         directory.add(self.site.people, people)
 

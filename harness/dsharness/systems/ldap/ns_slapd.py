@@ -309,6 +309,13 @@ class NsSlapd(DirectorySystem):
     options: ClassVar[frozenset[str]] = DirectorySystem.options | {ACCESS_LOG_OPTION}
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 4, "modify": 0}
 
+    def settle(self, directory: Directory, settings: Settings) -> None:
+        """Its table of connections is made for as many as it may have files, at its next start."""
+        settle(directory, settings)
+        files = self.descriptors(settings)
+        if files is not None:
+            directory.modify("cn=config", {"nsslapd-maxdescriptors": str(files)})
+
     def version(self, directory: Directory) -> str:
         """Tag 2.0.17 says 2.0.16, so this is a hint only."""
         values = directory.read("", "vendorVersion").get("vendorVersion", [])
