@@ -11,9 +11,9 @@ from dsharness.machine.host import available_cpus
 from dsharness.matrix import find_workload
 from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.measure.ways import Way, way_for
-from dsharness.model import DECIDER, Matrix, Settings, SystemName, Workload, largest
+from dsharness.model import DECIDER, Content, Matrix, Settings, SystemName, Workload, largest
 from dsharness.systems import SYSTEMS, Seed
-from dsharness.systems.system import importer
+from dsharness.systems.system import ConnectionHolder, importer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +65,9 @@ class LabConditions:
                 f"workloads for directories of several sizes: {', '.join(sizes)}",
                 hint="ask for them one after the other: what is filled is as large as the largest",
             )
-        if len({getattr(workload.content, "plugins", ()) for workload in self.workloads}) > 1:
+        if len({_made(workload.content) for workload in self.workloads}) > 1:
             raise WorkloadError(
-                f"workloads for servers with other plugins: {', '.join(sizes)}",
+                f"workloads for servers with other plugins or imports: {', '.join(sizes)}",
                 hint="ask for them one after the other: one server of each row answers all",
             )
         return Seed(content=content, settings=self.settings)
@@ -88,6 +88,11 @@ class LabConditions:
         for workload in self.workloads:
             for why, hint in _misfits(candidate, system, workload, self):
                 raise UsageError(why, hint=hint)
+
+
+def _made(content: Content) -> tuple[object, ...]:
+    """What makes it a server that other workloads would find changed."""
+    return tuple(getattr(content, name, None) for name in ("plugins", "imported"))
 
 
 def default_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
@@ -135,4 +140,13 @@ def _misfits(
         yield (
             f"settings {settings.id!r} set {name!r}, which {candidate!r} ({system}) does not know",
             f"it knows {', '.join(sorted(driver.options)) or 'none'}",
+        )
+    most = driver.most_connections(settings) if isinstance(driver, ConnectionHolder) else None
+    if most is not None and workload.connections > most:
+        yield (
+            (
+                f"workload {workload.id!r} holds {workload.connections:,} connections, but with "
+                f"settings {settings.id!r} {candidate!r} ({system}) has room for {most:,}"
+            ),
+            "choose --settings with more `descriptors`, or another workload",
         )

@@ -19,6 +19,7 @@ from ldap3.utils.asn1 import encode  # pyright: ignore[reportAttributeAccessIssu
 
 from dsharness.model import LdaploadWorkload, LdapStep, RequestKind
 from dsharness.systems.ldap.directory import DIGITS, SHARED_MASKS, USER_MASK, Site
+from dsharness.systems.ldap.directory_system import ImportTask
 
 # Stand in an encoded request for what takes their place: a text of the same length.
 VALUE_MASK = "Y" * 12
@@ -28,6 +29,25 @@ _SCOPES = {"base": ldap3.BASE, "one": ldap3.LEVEL, "subtree": ldap3.SUBTREE}
 _CHANGES = {
     "replace": ldap3.MODIFY_REPLACE, "add": ldap3.MODIFY_ADD, "delete": ldap3.MODIFY_DELETE,
 }  # fmt: skip
+
+
+# Stands in an encoded request for the name that ldapload gives each operation, and how its file
+# says so.
+NAME_MASK, NAMED = b"Z" * 8, "." * 16
+
+
+def import_steps(asked: LdapStep, task: ImportTask) -> Iterator[tuple[str, bytes]]:
+    """The steps of an import: what must come of each, and its bytes.
+
+    A server still has its backend in its hands for a moment after a task has ended, so one that is
+    refused is asked for again.
+    """
+    dn = f"cn={NAME_MASK.decode()},{task.parent}"
+    named = {**task.attributes, task.file_attribute: [task.files[asked.imports]]}
+    yield "0 until-- -", _body(_NAMES[RequestKind.ADD], add_operation(dn, named, False))
+    for wanted, filter_ in (("until-1", task.ended), ("1", task.succeeded)):
+        search = LdapStep(base=dn, scope="base", filter=filter_, attributes=("1.1",))
+        yield f"0 {wanted} -", _body(_NAMES[RequestKind.SEARCH], _search(search, dn, filter_))
 
 
 class _Nobodies:
@@ -49,13 +69,10 @@ def encoded(asked: LdapStep, site: Site) -> bytes:
         text.format_map(known) for text in (asked.base, asked.filter, asked.value)
     )
     match asked.kind:
-        case RequestKind.WAIT | RequestKind.CONNECT:
+        case RequestKind.WAIT | RequestKind.CONNECT | RequestKind.IMPORT_TASK:
             return b""
         case RequestKind.SEARCH:
-            request = search_operation(
-                base, filter_, _SCOPES[asked.scope], ldap3.DEREF_NEVER, list(asked.attributes),
-                0, 0, False, False, False,
-            )  # fmt: skip
+            request = _search(asked, base, filter_)
         case RequestKind.COMPARE:
             request = compare_operation(base, asked.attribute, value, False)
         case RequestKind.MODIFY:
@@ -71,6 +88,13 @@ def encoded(asked: LdapStep, site: Site) -> bytes:
         case RequestKind.BIND:
             request = _bind(asked, base, site)
     return _body(_NAMES[asked.kind], request, tuple(_controls(asked)))
+
+
+def _search(asked: LdapStep, base: str, filter_: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
+    return search_operation(
+        base, filter_, _SCOPES[asked.scope], ldap3.DEREF_NEVER, list(asked.attributes),
+        0, 0, False, False, False,
+    )  # fmt: skip
 
 
 def _bind(asked: LdapStep, who: str, site: Site) -> Any:  # noqa: ANN401 - ldap3 is untyped

@@ -16,9 +16,12 @@ from typing import ClassVar
 from dsharness.errors import WorkloadError
 from dsharness.loads.ldap_request_bytes import (
     GROUP_MASK,
+    NAME_MASK,
+    NAMED,
     VALUE_MASK,
     encoded,
     first_bind,
+    import_steps,
     simple_bind,
 )
 from dsharness.loads.load import (
@@ -36,6 +39,7 @@ from dsharness.model import (
     Latencies,
     LdaploadWorkload,
     LdapRequest,
+    LdapStep,
     LdapTransport,
     RequestKind,
     Workload,
@@ -43,7 +47,6 @@ from dsharness.model import (
 from dsharness.systems.ldap.directory import (
     SHARED_MASKS,
     USER_MASK,
-    Site,
     group_name,
     shared_names,
     user_name,
@@ -69,7 +72,8 @@ class Ldapload:
     """The driver of the lab's own LDAP load."""
 
     most_workers: ClassVar[int] = 20
-    grace_s: ClassVar[float] = 35.0  # it waits up to 30 s until a connection is bound
+    # It waits up to 30 s until a connection is bound, and for the end of an import.
+    grace_s: ClassVar[float] = 65.0
     source: ClassVar[Path | None] = Path(__file__).with_suffix("")
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
@@ -179,16 +183,16 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Lda
 def _lines(load: LdaploadWorkload, server: OwnDirectory, turn: int) -> Iterator[str]:
     """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX.
 
-    A step that connects has that word in place of bytes.
+    A step that connects has that word in place of bytes, and an import is three steps.
     """
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
-    site, disturber = server.users, load.disturber
-    yield f"first 0 - - {first_bind(load, site).hex()}"
-    yield from _operations(load, load.requests, site, chance)
+    disturber = load.disturber
+    yield f"first 0 - - {first_bind(load, server.users).hex()}"
+    yield from _operations(load, load.requests, server, chance)
     if disturber is not None:
         over = load.over if disturber.over is None else disturber.over
         yield "disturbers" if over is load.over else f"disturbers {_url(over, server)}"
-        yield from _operations(load, disturber.requests, site, chance)
+        yield from _operations(load, disturber.requests, server, chance)
 
 
 def _binds(load: LdaploadWorkload, server: LdapEndpoint, turn: int) -> Iterator[str]:
@@ -197,31 +201,56 @@ def _binds(load: LdaploadWorkload, server: LdapEndpoint, turn: int) -> Iterator[
     random.Random(f"{load.id}/{turn}").shuffle(users)  # noqa: S311 - fairness, not secrecy
     yield "first 0 - - "
     for user in users[:MOST_REQUESTS]:
-        yield _line(USER_BIND, (b"", simple_bind(user.dn, user.password)))
+        bodies = (b"", simple_bind(user.dn, user.password))
+        steps = zip(USER_BIND.steps, bodies, strict=True)
+        yield _line(USER_BIND, [(_wanted(step), body) for step, body in steps])
 
 
 def _operations(
-    load: LdaploadWorkload, requests: Sequence[LdapRequest], site: Site, chance: random.Random
+    load: LdaploadWorkload,
+    requests: Sequence[LdapRequest],
+    server: OwnDirectory,
+    chance: random.Random,
 ) -> Iterator[str]:
     users = list(range(load.distinct_users))
     chance.shuffle(users)
-    masked = [(each, tuple(encoded(step, site) for step in each.steps)) for each in requests]
+    masked = [(each, tuple(_steps(load, each, server))) for each in requests]
     shares = [pair for pair in masked for _ in range(pair[0].share)]
     for number in range(_count(masked, len(users) * len(shares))):
         if number % len(shares) == 0:
             chance.shuffle(shares)
-        asked, bodies = shares[number % len(shares)]
+        asked, steps = shares[number % len(shares)]
         user = users[number % len(users)]
         group = user // max(1, load.members) % max(1, load.groups)
         texts = {USER_MASK: user_name(user), GROUP_MASK: group_name(group)}
         texts |= {SHARED_MASKS[place]: name for place, name in shared_names(user).items()}
-        if any(VALUE_MASK.encode() in body for body in bodies):
+        if any(VALUE_MASK.encode() in body for _, body in steps):
             drawn = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
             texts[VALUE_MASK] = "".join(drawn)
-        yield _line(asked, [_filled(body, texts) for body in bodies])
+        yield _line(asked, [(wanted, _filled(body, texts)) for wanted, body in steps])
 
 
-Masked = tuple[LdapRequest, tuple[bytes, ...]]  # an operation, and each step as it is encoded
+Step = tuple[str, bytes]  # what its answer must be, and the encoded request
+Masked = tuple[LdapRequest, tuple[Step, ...]]
+
+
+def _steps(load: LdaploadWorkload, asked: LdapRequest, server: OwnDirectory) -> Iterator[Step]:
+    for step in asked.steps:
+        if step.kind is not RequestKind.IMPORT_TASK:
+            yield _wanted(step), encoded(step, server.users)
+        elif server.import_task is not None:
+            yield from import_steps(step, server.import_task)
+        else:
+            raise WorkloadError(
+                f"workload {load.id} imports, which this server cannot do while it runs",
+                hint="choose a row of plain 389-ds, or another workload",
+            )
+
+
+def _wanted(step: LdapStep) -> str:
+    numbers = (step.result, step.entries, step.page)
+    words = ["-" if each is None else str(each) for each in numbers]
+    return " ".join([*words, "connect"] if step.kind is RequestKind.CONNECT else words)
 
 
 def _count(masked: Sequence[Masked], wanted: int) -> int:
@@ -229,7 +258,7 @@ def _count(masked: Sequence[Masked], wanted: int) -> int:
 
     The names of new entries come again with the file: it is so long that those are gone by then.
     """
-    longest = max(2 * sum(map(len, bodies)) for _, bodies in masked)
+    longest = max(2 * sum(len(body) for _, body in steps) for _, steps in masked)
     most = min(MOST_REQUESTS, MOST_BYTES // max(1, longest))
     adds = any(step.kind is RequestKind.ADD for asked, _ in masked for step in asked.steps)
     return max(sum(asked.share for asked, _ in masked), most if adds else min(most, wanted))
@@ -241,12 +270,12 @@ def _filled(body: bytes, texts: Mapping[str, str]) -> bytes:
     return body
 
 
-def _line(asked: LdapRequest, bodies: Sequence[bytes]) -> str:
+def _line(asked: LdapRequest, steps: Sequence[Step]) -> str:
     words = [asked.name]
-    for step, body in zip(asked.steps, bodies, strict=True):
-        numbers = (step.result, step.entries, step.page)
-        words += ["-" if each is None else str(each) for each in numbers]
-        words.append("connect" if step.kind is RequestKind.CONNECT else body.hex())
+    for wanted, body in steps:
+        words.append(wanted)
+        if not wanted.endswith("connect"):
+            words.append(body.hex().replace(NAME_MASK.hex(), NAMED))
     return " ".join(words)
 
 

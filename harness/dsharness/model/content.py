@@ -32,6 +32,8 @@ class DirectoryContent(Value):
     # What servers differ in that hold the same: whether they can encrypt, and what is switched on.
     encrypted: bool = Field(default=False, exclude_if=lambda each: not each)
     plugins: tuple[str, ...] = Field(default=(), exclude_if=lambda each: not each)
+    # Users in a file from which its own task fills a suffix that nothing else is in.
+    imported: NonNegativeInt = Field(default=0, exclude_if=lambda each: not each)
 
 
 class ZoneContent(Value):

@@ -27,6 +27,7 @@ class RequestKind(StrEnum):
     BIND = "bind"  # as the entry, on the connection that is open
     WAIT = "wait"  # for nothing: an operation that only takes its time
     CONNECT = "connect"  # a connection of the operation's own, which ends with it
+    IMPORT_TASK = "import-task"  # into a suffix of its own; answered once the task has ended
 
 
 class LdapTransport(StrEnum):
@@ -45,7 +46,12 @@ class LdapTransport(StrEnum):
 Mechanism = Literal["simple", "plain", "external"]
 
 
-WRITES = frozenset({RequestKind.MODIFY, RequestKind.ADD, RequestKind.RENAME, RequestKind.DELETE})
+WRITES = frozenset(
+    {
+        RequestKind.MODIFY, RequestKind.ADD, RequestKind.RENAME, RequestKind.DELETE,
+        RequestKind.IMPORT_TASK,
+    }
+)  # fmt: skip
 
 Template = Annotated[str, Field(max_length=65536)]
 # Values that so many users share, each under an index.
@@ -114,6 +120,11 @@ class LdapStep(Value):
         description="of a bind: by SASL with name and password, or as who opened the socket",
     )  # fmt: skip
 
+    imports: Literal["users", "suffix"] = Field(
+        default="users", exclude_if=lambda imports: imports == "users",
+        description="all of the workload's `imported` users, or the entry of their suffix alone",
+    )  # fmt: skip
+
     def __str__(self) -> str:
         """`search, filter (uid={user}), entries 1`: what is not as by default."""
         known = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "then"})
@@ -135,6 +146,8 @@ class LdapStep(Value):
             yield "`sort` with `kind: search` only, and without `page`"
         if self.window and not self.sort:
             yield "`window` with `sort` only"
+        if self.imports != "users" and self.kind is not RequestKind.IMPORT_TASK:
+            yield "`imports` with `kind: import-task` only"
         if self.mechanism != "simple" and self.kind is not RequestKind.BIND:
             yield "`mechanism` with `kind: bind` only"
         elif self.mechanism == "plain" and self.base != "{user_dn}":

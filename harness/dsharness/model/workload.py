@@ -72,6 +72,11 @@ class WorkloadBase(Value):
         return self.threads
 
     @property
+    def connections(self) -> int:
+        """How many it holds open at the same time."""
+        return self.threads
+
+    @property
     def content(self) -> Content:
         """What the system must hold."""
         raise NotImplementedError
@@ -201,6 +206,10 @@ class LdaploadWorkload(DirectoryWorkload):
     photo_bytes: NonNegativeInt = Field(
         default=0, le=1 << 20, description="of a `jpegPhoto` in each user's entry"
     )
+    imported: NonNegativeInt = Field(
+        default=0, le=1_000_000, exclude_if=lambda imported: not imported,
+        description="users that each task of `kind: import-task` imports",
+    )  # fmt: skip
     requests: tuple[LdapRequest, ...] = Field(min_length=1)
     scheduled: PositiveFloat | None = Field(
         default=None, description="requests begun in a second, whatever waits; by default as many "
@@ -218,12 +227,18 @@ class LdaploadWorkload(DirectoryWorkload):
         return "+".join(dict.fromkeys(step.kind for step in steps))
 
     @property
+    def connections(self) -> int:
+        others = self.disturber.connections if self.disturber else 0
+        return self.threads + self.silent + others
+
+    @property
     def disturbed(self) -> bool:
         return self.disturber is not None
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({*self._ways, *self.plugins}) - {LdapTransport.LDAP}
+        tasks = {RequestKind.IMPORT_TASK} if self.imported else set[str]()
+        return frozenset({*self._ways, *self.plugins, *tasks}) - {LdapTransport.LDAP}
 
     @property
     def _ways(self) -> tuple[LdapTransport, ...]:
@@ -255,13 +270,14 @@ class LdaploadWorkload(DirectoryWorkload):
         return DirectoryContent(
             number=self.users, passwords=passwords, groups=self.groups, members=self.members,
             photo_bytes=self.photo_bytes, encrypted=any(each.encrypted for each in self._ways),
-            plugins=tuple(sorted(set(self.plugins))),
+            plugins=tuple(sorted(set(self.plugins))), imported=self.imported,
         )  # fmt: skip
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there, waiting without a clock, and impossible requests."""
         yield from super().contradictions()
         yield from self._contradicted_content()
+        yield from self._contradicted_imports()
         if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
             yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
         for name, asked in self._queues.items():
@@ -293,6 +309,16 @@ class LdaploadWorkload(DirectoryWorkload):
         for place, sharers in SHARERS.items():
             if self.users % sharers and self._names(f"{{{place}}}"):
                 yield "users", f"a multiple of the {sharers} users that share a `{{{place}}}`"
+
+    def _contradicted_imports(self) -> Iterator[tuple[str, str]]:
+        imports = {
+            name: any(step.kind is RequestKind.IMPORT_TASK for each in asked for step in each.steps)
+            for name, asked in self._queues.items()
+        }
+        if imports["requests"]:
+            yield "requests", "`kind: import-task` in the `disturber` only"
+        elif bool(self.imported) != imports["disturber"]:
+            yield "imported", "users together with a disturber's `kind: import-task`"
 
     @property
     def _queues(self) -> dict[str, tuple[LdapRequest, ...]]:

@@ -189,6 +189,15 @@ class Importer(Protocol):
 
 
 @runtime_checkable
+class ConnectionHolder(Protocol):
+    """What a system also has if settings can bound how many connections it holds."""
+
+    def most_connections(self, settings: Settings) -> int | None:
+        """None: as many as its container may have files open."""
+        ...
+
+
+@runtime_checkable
 class Giver(Protocol):
     """What a system also has if another of its kind can hold a part of it in its place."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,10 @@ PAGES = FIRST + "search 0 30 10 63020400\n"
 STEPS = FIRST + "search+modify 0 1 - 63020400 0 - - 66020400\n"
 DISTURBED = REQUESTS + "disturbers\nsearch 0 30 10 63020400\n"
 WAITS = FIRST + "wait 0 - - \n"
+# The name of a task is where dots are; it is asked for until it is taken, then until it has ended.
+NAMED = "." * 16
+ADDED, ENDED = f"0 until-- - 680a0408{NAMED}", f"0 until-1 - 630a0408{NAMED}"
+IMPORTS = f"{REQUESTS}disturbers\nimport-task {ADDED} {ENDED} 0 1 - 630b0408{NAMED}00\n"
 CONNECTS = FIRST + "connect+bind+search 0 - - connect 0 - - 600702010304008000 0 1 - 63020400\n"
 
 SERVER = """\
@@ -47,6 +52,18 @@ def page(number, asked):  # ten entries of three pages; the cookie, at the end, 
 
 def entry(number):
     return tlv(0x30, b"\\x02\\x04" + number + tlv(0x64, b"\\x04\\x01x\\x30\\x00"))
+
+tasks = {}  # by name: how often one was asked whether it has ended
+
+def imported(number, tag, body):  # the second try is taken; the thirtieth look finds it ended
+    name, last = body[10:18], len(body) > 18
+    if tag == 0x68:
+        code = {None: 1, -1: 0}.get(tasks.get(name), 68)
+        tasks[name] = -1 if code == 1 else 0
+        return message(number, 0x69, code)
+    tasks[name] += 1
+    found = tasks[name] >= 30 and not (last and HOW == "imports fail")
+    return (entry(number) if found else b"") + message(number, 0x65, 0)
 
 def serve(client):
     seen = 0
@@ -75,6 +92,9 @@ def serve(client):
             continue
         if HOW == "odd id":
             number = b"\\x01\\x7f\\xff\\xff"
+        if HOW.startswith("imports") and body[8:10] == b"\\x04\\x08":
+            client.sendall(imported(number, tag, body))
+            continue
         search = tag == 0x63
         if HOW == "pages" or (HOW == "pages of disturbers" and len(body) > 20):
             client.sendall(page(number, body))
@@ -132,6 +152,7 @@ def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
         "steps": STEPS,
         "disturbed": DISTURBED,
         "connects": CONNECTS,
+        "imports": IMPORTS,
         "elsewhere": DISTURBED.replace("disturbers", "disturbers ldapi:///load/no-server"),
     }
     for name, text in files.items():
@@ -277,6 +298,23 @@ def test_disturbers_ask_as_long_as_the_load_runs_and_are_not_counted(box: Contai
     assert list(elsewhere.errors) == ["cannot connect: No such file or directory (os error 2)"]
     nothing = report(box, "well", "--operations", "4", "--disturbers", "1")
     assert list(nothing.errors) == ["there is nothing that disturbers ask for"]
+
+
+def test_what_goes_on_by_itself_is_asked_again_and_seen_to_its_end(box: Container) -> None:
+    """An import of the test's server takes 30 looks, a hundredth of a second apart."""
+    words = ["--rate", "100", "--disturbers", "1"]
+    found = report(box, "imports", "--operations", "100", *words, file="imports.txt")
+    assert (found.total, found.errors) == (100, {})
+    assert found.active_s == pytest.approx(1.0, abs=0.3)
+    assert found.disturbances
+    assert 3 <= found.disturbances <= 12  # three answers of each that ended
+    begun = time.monotonic()
+    short = report(box, "imports", "--operations", "5", *words, file="imports.txt")
+    assert (short.total, short.errors) == (5, {})
+    assert short.active_s is not None
+    assert time.monotonic() - begun > short.active_s + 0.2  # the rest of the import
+    failed = report(box, "imports fail", "--operations", "100", *words, file="imports.txt")
+    assert set(failed.errors) == {"disturber, import-task, step 3: 0 entries instead of 1"}
 
 
 def test_waiting_takes_its_time_and_sends_nothing(box: Container) -> None:

@@ -56,7 +56,8 @@ def test_an_import_is_refused_where_the_lab_makes_none():
 
 
 def test_what_a_load_needs_is_refused_where_a_server_does_not_offer_it():
-    for name, what in (("connect-ldaps", "ldaps"), ("write-mix-dna", "dna")):
+    missing = {"connect-ldaps": "ldaps", "write-mix-dna": "dna", "disturbed-import": "import-task"}
+    for name, what in missing.items():
         load = find_workload(MATRIX, name)
         refuse_unfit(load, DEFAULT, SystemName.DIRSRV_TREE)
         with pytest.raises(UsageError, match=f"{name!r} needs {what}, which the lab cannot have"):
@@ -64,12 +65,31 @@ def test_what_a_load_needs_is_refused_where_a_server_does_not_offer_it():
     refuse_unfit(find_workload(MATRIX, "connect-ldapi"), DEFAULT, SystemName.OPENLDAP)
 
 
-def test_one_server_has_the_plugins_of_all_its_loads():
-    loads = tuple(find_workload(MATRIX, name) for name in ("write-mix", "write-mix-dna"))
+def test_more_connections_than_a_server_has_room_for_are_refused_with_what_would_do():
+    load = find_workload(MATRIX, "search-connections-2000")
+    few, many = DEFAULT, Settings(id="many", options={"descriptors": "4096"})
+    refuse_unfit(load, many, SystemName.OPENLDAP)
+    refuse_unfit(find_workload(MATRIX, "search-connections"), few, SystemName.OPENLDAP)
+    for system in (SystemName.DIRSRV, SystemName.DIRSRV_TREE):
+        refuse_unfit(load, few, system)
+    words = r"holds 2,004 connections, but with settings 'default'.* has room for 960"
+    with pytest.raises(UsageError, match=words) as caught:
+        refuse_unfit(load, few, SystemName.OPENLDAP)
+    assert "more `descriptors`" in caught.value.hint
+
+
+def together(*names: str) -> LabConditions:
+    loads = tuple(find_workload(MATRIX, name) for name in names)
     way = InTurn(cpus=CpuShares(server=(0,), load=(0,), pinned=False))
-    both = LabConditions(matrix=MATRIX, settings=DEFAULT, workloads=loads, way=way)
-    with pytest.raises(WorkloadError, match="servers with other plugins"):
-        _ = both.seed
+    return LabConditions(matrix=MATRIX, settings=DEFAULT, workloads=loads, way=way)
+
+
+def test_one_server_has_the_plugins_of_all_its_loads():
+    for names in (("write-mix", "write-mix-dna"), ("disturbed-calm", "disturbed-import")):
+        with pytest.raises(WorkloadError, match="servers with other plugins or imports"):
+            _ = together(*names).seed
+    content = together("disturbed-import", "disturbed-import-calm").seed.content
+    assert content == find_workload(MATRIX, "disturbed-import").content
 
 
 def test_imports_of_several_sizes_begin_with_the_same_state():

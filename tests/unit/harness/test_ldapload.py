@@ -25,6 +25,7 @@ from dsharness.model import (
 from dsharness.systems.ldap.address import NamedUsers
 from dsharness.systems.ldap.directory import LdapUser, Site
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, LdapEndpoint, OwnDirectory
+from dsharness.systems.ldap.ns_slapd import import_task
 from dsharness.systems.system import SHARED_FOLDER
 
 LOAD = ldapload.Ldapload()
@@ -162,6 +163,72 @@ def test_a_disturber_may_come_another_way() -> None:
     same = workload(disturber=CALM | {"over": "ldap"})
     assert ["disturbers"] in lines(same)
     assert workload(disturber=CALM | {"over": "ldaps"}).content.encrypted
+
+
+IMPORTS = {"requests": [{"kind": "import-task"}]}
+CALM_IMPORTS = {"requests": [{"kind": "import-task", "imports": "suffix"}]}
+
+
+def imports(disturber: dict[str, object]) -> tuple[LdaploadWorkload, list[list[str]]]:
+    load = workload(requests=[SEARCH], imported=50, disturber=disturber)
+    own = replace(OWN, import_task=import_task("/config"))
+    text = LOAD.files(load, own, 0)[ldapload.REQUESTS_FILE]
+    every = [line.split(" ") for line in text.splitlines()]
+    return load, every[every.index(["disturbers"]) + 1 :]
+
+
+def test_an_import_is_asked_for_until_it_is_taken_and_until_it_has_ended() -> None:
+    load, (line, *_) = imports(IMPORTS)
+    assert not list(load.contradictions())
+    assert (load.needs, load.writes, load.content.imported) == ({"import-task"}, True, 50)
+    assert line[0] == "import-task"
+    assert [line[at : at + 3] for at in (1, 5, 9)] == [
+        ["0", "until--", "-"], ["0", "until-1", "-"], ["0", "1", "-"],
+    ]  # fmt: skip
+    named = [each.replace(ldap_request_bytes.NAMED, b"0000001f".hex()) for each in line]
+    assert all(each != other for each, other in zip(line[4::4], named[4::4], strict=True))
+    task, attributes = asked_for(named)
+    entry = b"cn=0000001f,cn=import,cn=tasks,cn=config"
+    assert task == (0x04, entry)
+    known = {kind[1]: [value[1] for value in values[1]] for _, (kind, values) in attributes[1]}
+    assert known[b"nsInstance"] == [b"imported"]
+    assert known[b"nsFilename"] == [b"/config/imported.ldif"]
+    ended, succeeded = (asked_for(named, step) for step in (1, 2))
+    assert ended[:2] == succeeded[:2] == [(0x04, entry), (0x0A, b"\x00")]
+    assert ended[6] == (0x87, b"nsTaskExitCode")
+    assert succeeded[6] == (0xA3, [(0x04, b"nsTaskExitCode"), (0x04, b"0")])
+
+
+def test_the_control_of_an_import_is_the_same_but_for_its_file() -> None:
+    (load, imported), (calm, nothing) = imports(IMPORTS), imports(CALM_IMPORTS)
+    assert load.content == calm.content
+    assert len(imported) == len(nothing)
+    one, other = (
+        str(asked_for([*line[:4], line[4].replace(".", "3")])) for line in (imported[0], nothing[0])
+    )
+    assert other == one.replace("/config/imported.ldif", "/config/imported-suffix.ldif")
+    assert "suffix" in str(calm.disturber)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "allowed"),
+    [
+        ({"imported": 5}, "imported", "users together with"),
+        ({"disturber": IMPORTS}, "imported", "users together with"),
+        ({"requests": [{"kind": "import-task"}], "imported": 5}, "requests", "in the `disturber`"),
+        ({"requests": [SEARCH | {"imports": "suffix"}]}, "requests", "`imports` with `kind: imp"),
+        ({"imported": 5, "disturber": IMPORTS, "bound_as": "user"}, "bound_as", "`manager` with"),
+    ],
+)
+def test_imports_that_cannot_be(changes: dict[str, object], name: str, allowed: str) -> None:
+    load = workload(**{"requests": [SEARCH], **changes})
+    assert [allowed in text for at, text in load.contradictions() if at == name] == [True]
+
+
+def test_a_server_that_imports_nothing_while_it_runs_is_refused() -> None:
+    load = workload(requests=[SEARCH], imported=50, disturber=IMPORTS)
+    with pytest.raises(WorkloadError, match="cannot do while it runs"):
+        LOAD.files(load, OWN, 0)
 
 
 def test_a_disturber_that_had_no_answer_disturbed_nothing() -> None:

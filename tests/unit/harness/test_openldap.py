@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import ldap3
 import pytest
 
-from dsharness.errors import InstanceError
+from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import DirectoryContent, Settings
 from dsharness.products import known_changes
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import Directory
+from dsharness.systems.ldap.directory_system import SPARE
 from dsharness.systems.ldap.openldap import OpenLdap, configuration
 from dsharness.systems.ldap.stored_password import StoredPassword
 from dsharness.systems.readiness import telling_line
@@ -26,7 +27,7 @@ class Box:
     """A container that has some of slapd's modules and takes a file."""
 
     def __init__(self, modules: str) -> None:
-        self.modules, self.written = modules, ""
+        self.modules, self.written, self.asked = modules, "", ()
 
     def must(self, *command: str, what: str, stdin: str | None = None) -> str:
         del what
@@ -35,7 +36,7 @@ class Box:
         if command[0] == "sed":
             lines = self.written.splitlines()
             return "\n".join(line.split()[1] for line in lines if line.startswith("moduleload"))
-        self.written = stdin or ""
+        self.written, self.asked = stdin or "", command
         return ""
 
 
@@ -84,7 +85,23 @@ def test_what_is_no_scheme_s_name_gets_into_no_file(scheme: str) -> None:
 def test_its_sizes_are_fixed_and_it_logs_nothing() -> None:
     lines = configured(DEBIAN_13)
     assert {"threads 16", "maxsize 1073741824", "loglevel 0"} <= set(lines)
-    assert 'ulimit -n 1024 && exec "$@"' in OpenLdap().serve_command()
+
+
+@pytest.mark.parametrize(("options", "files"), [({}, "1024"), ({"descriptors": "4096"}, "4096")])
+def test_it_may_open_as_many_files_as_settings_say(options: dict[str, str], files: str) -> None:
+    box: Any = Box(DEBIAN_13)
+    settings = Settings(id="x", options=options)
+    OpenLdap().create(box, Seed(content=DirectoryContent(), settings=settings))
+    assert files in box.asked
+    assert OpenLdap().most_connections(settings) == int(files) - SPARE
+
+
+@pytest.mark.parametrize("wrong", ["many", "-1", "12", "٣٣٣", "99999999999"])
+def test_what_is_no_number_of_files_is_told(wrong: str) -> None:
+    settings = Settings(id="mine", options={"descriptors": wrong})
+    with pytest.raises(MatrixError, match="settings mine: descriptors is") as caught:
+        OpenLdap().descriptors(settings)
+    assert "from 256 to 1048576" in caught.value.hint
 
 
 def test_a_manager_s_password_counts_only_below_its_database_s_suffix() -> None:

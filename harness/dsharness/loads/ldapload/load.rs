@@ -14,6 +14,7 @@ use crate::tls::Context;
 
 const FIRST_ID: u32 = 0x0100_0000; // with four bytes and no zero before them, as DER wants it
 const IDS: u32 = 0x0100_0000; // then they begin again
+const AGAIN: Duration = Duration::from_millis(10); // until a step is asked again
 const LOST: &str = "the connection was closed";
 
 pub struct Asked {
@@ -42,8 +43,15 @@ struct Flight {
     operation: usize,
     step: usize,
     id: u32,
+    name: u32, // of the operation, in requests that have a place for it
     due: Instant,
     entries: u64,
+}
+
+impl Flight {
+    fn new(operation: usize, due: Instant) -> Self {
+        Flight { operation, step: 0, id: FIRST_ID, name: 0, due, entries: 0 }
+    }
 }
 
 struct Connection {
@@ -54,6 +62,14 @@ struct Connection {
     unsent: Vec<u8>,
     flight: Option<Flight>,
     next_id: u32,
+}
+
+/// A step that is asked again then, on this connection, and what was wrong with its last answer.
+struct Later {
+    due: Instant,
+    number: usize,
+    flight: Flight,
+    wrong: String,
 }
 
 /// Operations that are taken in turn, and the connections that are free for them.
@@ -161,7 +177,8 @@ pub struct Load {
     silent: Vec<Link>,
     counted: Queue,
     disturbing: Queue,
-    nonce: u32, // of the last Kerberos request
+    later: VecDeque<Later>,
+    nonce: u32, // of the last Kerberos request, or the last operation's name
     tally: Tally, // since the mark
     all: Tally,   // until then
     mark: Mark,
@@ -217,6 +234,7 @@ impl Load {
             silent,
             counted: Queue { begun: 0, free: (0..asked.connections).collect() },
             disturbing: Queue { begun: 0, free: (asked.connections..all).collect() },
+            later: VecDeque::new(),
             nonce: 0,
             tally: Tally::of(kinds),
             all: Tally::of(kinds),
@@ -243,7 +261,7 @@ impl Load {
                 continue;
             }
             let mut timed = false;
-            for number in self.poll.wait(next.unwrap_or(last).min(last) - now).map_err(words)? {
+            for number in self.ready(next.unwrap_or(last).min(last))? {
                 if number == TIMER {
                     timed = true;
                 } else {
@@ -251,6 +269,7 @@ impl Load {
                 }
             }
             self.send_due(timed)?;
+            self.ask_again()?;
             self.disturb()?;
         }
         let mut any = [0];
@@ -258,7 +277,52 @@ impl Load {
         let lost = self.silent.iter().filter(ended).count();
         (0..lost).for_each(|_| self.error(LOST));
         self.take_stock();
+        self.see_ends()?;
+        let errors = std::mem::take(&mut self.tally.errors); // no more of it is the run's
+        self.all.join(&Tally { errors, ..Tally::default() });
         Ok(())
+    }
+
+    /// What is ready until then, or until something is asked again.
+    fn ready(&self, until: Instant) -> Result<Vec<u64>, String> {
+        let again = self.later.front().map_or(until, |each| each.due.min(until));
+        self.poll.wait(again.saturating_duration_since(Instant::now())).map_err(words)
+    }
+
+    /// Ask again what had another answer a moment ago.
+    fn ask_again(&mut self) -> Result<(), String> {
+        while self.later.front().is_some_and(|each| each.due <= Instant::now()) {
+            if let Some(Later { number, flight, .. }) = self.later.pop_front() {
+                self.ask(number, flight, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Wait for what disturbers began and goes on by itself: it would disturb what comes next.
+    fn see_ends(&mut self) -> Result<(), String> {
+        let last = Instant::now() + PATIENCE;
+        while (0..self.connections.len()).any(|number| self.lasts(number)) {
+            if Instant::now() >= last {
+                self.error("a disturber did not end what it had begun");
+                let wrong: Vec<_> = self.later.drain(..).map(|each| each.wrong).collect();
+                wrong.iter().for_each(|words| self.error(words));
+                break;
+            }
+            for number in self.ready(last)?.into_iter().filter(|&number| number != TIMER) {
+                self.serve(number as usize)?;
+            }
+            self.ask_again()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a disturber is in the middle of such an operation.
+    fn lasts(&self, number: usize) -> bool {
+        let again = self.later.iter().filter(|each| each.number == number).map(|each| &each.flight);
+        let flight = self.connections[number].flight.iter().chain(again).next();
+        self.connections[number].disturbs
+            && flight.is_some_and(|each| self.plan.disturbing[each.operation].lasts())
     }
 
     /// Begin to count anew, and say what was counted, where that is asked for.
@@ -320,7 +384,7 @@ impl Load {
             };
             let operation = (self.counted.begun % self.plan.counted.len() as u64) as usize;
             self.counted.begun += 1;
-            let flight = Flight { operation, step: 0, id: FIRST_ID, due, entries: 0 };
+            let flight = Flight::new(operation, due);
             if self.plan.counted[operation].waits() {
                 self.connections[number].flight = Some(flight);
                 self.answered(number, 0, None)?;
@@ -339,8 +403,7 @@ impl Load {
         while let Some(number) = self.disturbing.free.pop_front() {
             let operation = (self.disturbing.begun % self.plan.disturbing.len() as u64) as usize;
             self.disturbing.begun += 1;
-            let due = Instant::now();
-            self.ask(number, Flight { operation, step: 0, id: FIRST_ID, due, entries: 0 }, &[])?;
+            self.ask(number, Flight::new(operation, Instant::now()), &[])?;
         }
         Ok(())
     }
@@ -372,8 +435,11 @@ impl Load {
         let nonce = kerberos::nonce_after(self.nonce);
         let controls = step.page.map(|size| next_page(size, cookie)).unwrap_or_default();
         let id = self.connections[number].next_id;
+        if flight.name == 0 {
+            flight.name = nonce;
+        }
         let unsent = match self.doors[0].server.speech {
-            Speech::Ldap => message(id, &[&step.body, &controls]),
+            Speech::Ldap => message(id, &[&step.named(flight.name), &controls]),
             Speech::Kerberos { datagrams } => {
                 kerberos::message(nonce, &step.body, step.nonce, datagrams)
             }
@@ -509,11 +575,20 @@ impl Load {
     ) -> Result<(), String> {
         let made = &mut self.connections[number];
         let mut flight = made.flight.take().expect("it was there");
-        self.tally.disturbances += u64::from(made.disturbs);
-        if let Some(cookie) = cookie.filter(|_| result == 0) {
+        let disturbs = made.disturbs;
+        let cookie = cookie.filter(|_| result == 0);
+        let wrong = self.wrong(number, &flight, result);
+        let step = &self.operations(number)[flight.operation].steps[flight.step];
+        if let Some(wrong) = wrong.as_ref().filter(|_| step.until && cookie.is_none()) {
+            flight.entries = 0;
+            let (due, wrong) = (Instant::now() + AGAIN, wrong.clone());
+            self.later.push_back(Later { due, number, flight, wrong });
+            return Ok(());
+        }
+        self.tally.disturbances += u64::from(disturbs);
+        if let Some(cookie) = cookie {
             return self.ask(number, flight, &cookie);
         }
-        let wrong = self.wrong(number, &flight, result);
         let operation = &self.operations(number)[flight.operation];
         if wrong.is_none() && flight.step + 1 < operation.steps.len() {
             flight.step += 1;
@@ -528,7 +603,7 @@ impl Load {
         self.queue(number).free.push_back(number);
         match wrong {
             Some(words) => self.error(&words),
-            None if self.connections[number].disturbs => {}
+            None if disturbs => {}
             None => {
                 self.tally.operations += 1;
                 self.tally.times[kind].add(Instant::now() - flight.due);
@@ -560,6 +635,7 @@ impl Load {
         made.lost = true;
         made.flight = None;
         made.unsent.clear();
+        self.later.retain(|each| each.number != number);
         self.queue(number).free.retain(|&each| each != number);
         self.error(words);
     }

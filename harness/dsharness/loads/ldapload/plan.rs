@@ -1,10 +1,13 @@
 //! What is asked for: the file of requests.
 
+use std::borrow::Cow;
 use std::fs;
 use std::str::FromStr;
 
 const DISTURBERS: &str = "disturbers"; // begins a line: those after it are theirs; then where they go
-const NONCE: &str = "........"; // stands in a Kerberos request for what differs each time it is sent
+const NONCE: &str = "........"; // stands in a Kerberos request for what differs each time it is sent;
+                                // twice in those of an LDAP operation, for a name of its own
+const UNTIL: &str = "until-"; // begins the number of entries of a step that is asked until its answer is right
 const CONNECT: &str = "connect"; // in place of bytes
 
 /// A message that waits for its answer; the bytes are all that follows the message id, but for the
@@ -14,9 +17,20 @@ pub struct Step {
     pub connects: bool,
     pub result: u32,
     pub entries: Option<u64>,
+    pub until: bool, // with another answer it is asked again
     pub page: Option<u32>,
     pub body: Vec<u8>,
-    pub nonce: Option<usize>, // where four bytes of the body are its number
+    pub nonce: Option<usize>, // where four bytes of the body are its number, or eight its name
+}
+
+impl Step {
+    /// The bytes of a request of the operation with this name.
+    pub fn named(&self, name: u32) -> Cow<'_, [u8]> {
+        let Some(at) = self.nonce else { return Cow::Borrowed(&self.body) };
+        let mut body = self.body.clone();
+        body[at..at + 8].copy_from_slice(format!("{name:08x}").as_bytes());
+        Cow::Owned(body)
+    }
 }
 
 /// One line of the file: `KIND` and for each step `RESULT ENTRIES PAGE HEX`. Steps follow each other
@@ -30,6 +44,11 @@ impl Operation {
     /// Whether it has a connection of its own, which ends with it.
     pub fn connects(&self) -> bool {
         self.steps[0].connects
+    }
+
+    /// Whether it goes on by itself once it was begun.
+    pub fn lasts(&self) -> bool {
+        self.steps.iter().any(|each| each.until)
     }
 
     pub fn waits(&self) -> bool {
@@ -90,11 +109,16 @@ fn place(kinds: &mut Vec<String>, kind: &str) -> usize {
 
 fn step(parts: &[&str]) -> Result<Step, &'static str> {
     let connects = parts[3] == CONNECT;
-    let hex = parts[3].replace(NONCE, "00000000");
+    let hex = parts[3].replace('.', "0");
+    let (until, entries) = match parts[1].strip_prefix(UNTIL) {
+        Some(entries) => (true, entries),
+        None => (false, parts[1]),
+    };
     Ok(Step {
         connects,
         result: parts[0].parse().map_err(|_| "no result code")?,
-        entries: unless_dash(parts[1]).map_err(|_| "no number of entries")?,
+        entries: unless_dash(entries).map_err(|_| "no number of entries")?,
+        until,
         page: unless_dash(parts[2]).map_err(|_| "no size of a page")?,
         body: bytes(if connects { "" } else { &hex }).ok_or("no hexadecimal bytes")?,
         nonce: parts[3].find(NONCE).map(|at| at / 2),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container
-from dsharness.errors import InstanceError, PartRefusedError
+from dsharness.errors import InstanceError, MatrixError, PartRefusedError
 from dsharness.model import (
     Content,
     DirectoryContent,
@@ -38,6 +38,9 @@ from dsharness.systems.system import Endpoint, Look, OfferedScheme, Part, Seed, 
 
 SOCKET_NAME = "ldapi"
 PASSWORD_SCHEME = "password-scheme"  # noqa: S105 - an option's name
+DESCRIPTORS = "descriptors"  # files that it may have open, and with them connections
+LEAST_DESCRIPTORS, MOST_DESCRIPTORS = 256, 1 << 20
+SPARE = 64  # of them are for its other files
 VERSION = "version"
 STORED = Part(
     name="stored",
@@ -57,24 +60,55 @@ class LdapEndpoint(Endpoint):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImportTask:
+    """How a running server is asked to import a file into a suffix of its own."""
+
+    parent: str  # of the entry that asks for it
+    attributes: Mapping[str, Sequence[str]]
+    file_attribute: str
+    files: Mapping[str, str]  # by what a request imports: "users", "suffix"
+    ended: str  # a filter that finds the entry once it has ended ...
+    succeeded: str  # ... and one that finds it if all is imported
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnDirectory(LdapEndpoint):
     """One that the lab made: asked over a socket that no load uses."""
 
     users: Site
     socket: Path
     secure_port: int | None = None  # where it encrypts from the first byte, if it has keys
+    import_task: ImportTask | None = None
 
 
 class DirectorySystem:
     """The part of a driver that is the same for all directory servers."""
 
     protocol: ClassVar[str] = "ldap"
-    options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME})
+    options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME, DESCRIPTORS})
+    own_descriptors: ClassVar[int | None] = None  # that settings leave it; None: all it may have
     offers: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAPI})
     content: ClassVar[type[Content]] = DirectoryContent
     parts: ClassVar[tuple[Part, ...]] = (STORED,)
     site: ClassVar[Site]
     imports_from: ClassVar[float] = math.inf  # so many users: it is stopped to import them
+
+    def descriptors(self, settings: Settings) -> int | None:
+        """How many files it may have open; MatrixError for what is no such number."""
+        asked = settings.options.get(DESCRIPTORS)
+        if asked is None:
+            return self.own_descriptors
+        number = int(asked) if asked.isascii() and asked.isdecimal() else 0
+        if LEAST_DESCRIPTORS <= number <= MOST_DESCRIPTORS:
+            return number
+        raise MatrixError(
+            f"settings {settings.id}: {DESCRIPTORS} is {asked!r}",
+            hint=f"give a number of files from {LEAST_DESCRIPTORS} to {MOST_DESCRIPTORS}",
+        )
+
+    def most_connections(self, settings: Settings) -> int | None:
+        files = self.descriptors(settings)
+        return None if files is None else files - SPARE
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         """Apply the lab's settings and those asked for."""

@@ -13,11 +13,12 @@ from dsharness.model import (
     DirectoryContent,
     DirectoryPlugin,
     LdapTransport,
+    RequestKind,
     Settings,
 )
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
-from dsharness.systems.ldap.directory_system import MANY, OwnDirectory
+from dsharness.systems.ldap.directory_system import MANY, OwnDirectory, whole_ldif
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
 
@@ -54,7 +55,9 @@ class Dirsrv(ns_slapd.NsSlapd):
     revision: ClassVar[int] = 7
     options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | {DATABASE}
     imports_from: ClassVar[float] = MANY
-    offers: ClassVar[frozenset[str]] = frozenset({*LdapTransport, *DirectoryPlugin})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {*LdapTransport, *DirectoryPlugin, RequestKind.IMPORT_TASK}
+    )
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER
     creating: ClassVar[str] = "creating the directory"
@@ -91,22 +94,34 @@ class Dirsrv(ns_slapd.NsSlapd):
         chosen = () if asked == OWN else ("env", f"NSSLAPD_DB_LIB={asked}")
         box.must(*chosen, "sh", "-c", CREATE, what="dscreate", stdin=self._answers())
         ns_slapd.move_socket(box, self.config_folder)
-        self.make_keys(box, seed)
+        self.bring_files(box, seed.holds(DirectoryContent))
 
-    def make_keys(self, box: Container, seed: Seed) -> None:
-        """Keys and a certificate, the same kind of both for every version."""
-        if seed.holds(DirectoryContent).encrypted:
+    def bring_files(self, box: Container, content: DirectoryContent) -> None:
+        """Keys and a certificate, the same kind of both for every version; files to import."""
+        if content.imported:
+            suffix = ns_slapd.IMPORTED_SUFFIX
+            site = Site(suffix=suffix, people=f"ou=people,{suffix}", port=self.port)
+            entries = list(whole_ldif(site, content.imported))
+            files = ns_slapd.import_task(self.config_folder).files
+            for what, file in files.items():
+                text = "".join(entries if what == "users" else entries[:1])
+                box.must("sh", "-c", 'cat >"$1"', "sh", file, what="bring a file", stdin=text)
+        if content.encrypted:
             keys = f"{self.config_folder}/{KEYS}"
             box.must("sh", "-e", "-s", keys, what="make a certificate", stdin=MAKE_KEYS)
 
     def equip(self, directory: Directory, content: DirectoryContent) -> None:
         ns_slapd.switch_on(directory, content.plugins)
+        if content.imported:
+            ns_slapd.add_imported(directory)
         if content.encrypted:
             keys = f"{self.config_folder}/{KEYS}"
             ns_slapd.encrypt(directory, keys, self.secure_port)
 
     def endpoint(self, box: Container, shared: Path) -> OwnDirectory:
-        return replace(super().endpoint(box, shared), secure_port=self.secure_port)
+        task = ns_slapd.import_task(self.config_folder)
+        own = super().endpoint(box, shared)
+        return replace(own, secure_port=self.secure_port, import_task=task)
 
     def start(self, box: Container) -> None:
         start_aside(box, *self.serve_command())
@@ -126,7 +141,7 @@ class Dirsrv(ns_slapd.NsSlapd):
         return (self.program, "ldif2db", "-D", self.config_folder, "-n", "userroot", *given)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
-        ns_slapd.settle(directory, settings)
+        super().settle(directory, settings)
         people = {"objectClass": ["organizationalUnit"], "aci": [USERS_READ]}
         directory.add(self.site.people, people)
 

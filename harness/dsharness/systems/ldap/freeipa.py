@@ -99,7 +99,7 @@ class IpaDirectory(ns_slapd.NsSlapd):
         stop_aside(box, PID_FILE)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
-        ns_slapd.settle(directory, settings)
+        super().settle(directory, settings)
         # Passwords set by the manager would expire after 90 days, the golden state with them.
         directory.modify(POLICY, {"krbMaxPwdLife": TEN_YEARS_S})
 

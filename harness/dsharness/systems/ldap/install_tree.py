@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError
-from dsharness.model import DATABASE, OWN, Settings
+from dsharness.model import DATABASE, OWN, DirectoryContent, Settings
 from dsharness.progress import Progress
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, add_entries, connect
@@ -71,7 +71,7 @@ class DirsrvTree(Dirsrv):
             "sh", "-c", PREPARE, what="lay out the directory",
             stdin=filled(template, {**self.tokens(), "db_lib": library}),
         )  # fmt: skip
-        self.make_keys(box, seed)
+        self.bring_files(box, seed.holds(DirectoryContent))
 
     def add_users(self, socket: Path, number: int, progress: Progress) -> None:
         """Add users; what a version of this search hashed in the same way serves the next one too.

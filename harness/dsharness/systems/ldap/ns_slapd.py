@@ -18,6 +18,7 @@ from dsharness.systems.ldap.directory_system import (
     PASSWORD_SCHEME,
     SOCKET_NAME,
     DirectorySystem,
+    ImportTask,
     socket_of,
 )
 from dsharness.systems.ldap.password_trials import (
@@ -229,6 +230,50 @@ def _number_users(directory: Directory, plugin: str) -> None:
     )
 
 
+IMPORTED = "imported"  # a backend that only tasks fill, and its suffix
+IMPORTED_SUFFIX = f"dc={IMPORTED}"
+IMPORTED_BACKEND = f"cn={IMPORTED},cn=ldbm database,cn=plugins,cn=config"
+IMPORTED_FILES = {"users": "imported.ldif", "suffix": "imported-suffix.ldif"}
+
+
+def add_imported(directory: Directory) -> None:
+    """Give the server a backend with nothing in it; its cache is as large as that of the other."""
+    directory.add(
+        IMPORTED_BACKEND,
+        {
+            "objectClass": ["top", "extensibleObject", "nsBackendInstance"],
+            "cn": [IMPORTED],
+            "nsslapd-suffix": [IMPORTED_SUFFIX],
+            "nsslapd-cachememsize": [CACHE_BYTES],
+        },
+    )
+    directory.add(
+        f'cn="{IMPORTED_SUFFIX}",cn=mapping tree,cn=config',
+        {
+            "objectClass": ["top", "extensibleObject", "nsMappingTree"],
+            "cn": [IMPORTED_SUFFIX],
+            "nsslapd-state": ["backend"],
+            "nsslapd-backend": [IMPORTED],
+        },
+    )
+
+
+def import_task(folder: str) -> ImportTask:
+    """Its entry is gone a minute after it ended: until then its name is taken."""
+    return ImportTask(
+        parent="cn=import,cn=tasks,cn=config",
+        attributes={
+            "objectClass": ["top", "extensibleObject"],
+            "nsInstance": [IMPORTED],
+            "ttl": ["60"],
+        },
+        file_attribute="nsFilename",
+        files={what: f"{folder}/{name}" for what, name in IMPORTED_FILES.items()},
+        ended="(nsTaskExitCode=*)",
+        succeeded="(nsTaskExitCode=0)",
+    )
+
+
 ENCRYPTION = "cn=encryption,cn=config"
 
 
@@ -263,6 +308,13 @@ class NsSlapd(DirectorySystem):
 
     options: ClassVar[frozenset[str]] = DirectorySystem.options | {ACCESS_LOG_OPTION}
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 4, "modify": 0}
+
+    def settle(self, directory: Directory, settings: Settings) -> None:
+        """Its table of connections is made for as many as it may have files, at its next start."""
+        settle(directory, settings)
+        files = self.descriptors(settings)
+        if files is not None:
+            directory.modify("cn=config", {"nsslapd-maxdescriptors": str(files)})
 
     def version(self, directory: Directory) -> str:
         """Tag 2.0.17 says 2.0.16, so this is a hint only."""

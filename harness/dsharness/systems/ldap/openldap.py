@@ -50,14 +50,16 @@ COUNTS = {
 HOME = "/var/lib/ldap/lab"
 CONFIG = f"{HOME}/slapd.conf"
 PID_FILE = f"{HOME}/slapd.pid"
-WRITE = f"umask 077; mkdir -p {HOME}/data && cat >{CONFIG}"
+FILES = f"{HOME}/descriptors"
+WRITE = f'umask 077; mkdir -p {HOME}/data && echo "$1" >{FILES} && cat >{CONFIG}'
 REPLACE = f'rm -f {HOME}/data/* && exec "$@"'
 
 MAP_BYTES = 1 << 30  # of the database's address space; its file grows as it is filled
 THREADS = 16
 # Its tables have one place for each file that it may open. Engines allow from 1,024 files to a
 # thousand million, for which it would take gigabytes. (podman's own flag drops its other limits.)
-SERVE = 'ulimit -n 1024 && exec "$@"'
+OWN_DESCRIPTORS = 1024
+SERVE = f'ulimit -n "$(cat {FILES})" && exec "$@"'
 
 # Where a file is wrong; what follows such a line only repeats that it was.
 WRONG = re.compile(r"failed|: line \d+: (?!.*(?:no valid hashes found|handler exited))")
@@ -66,8 +68,9 @@ WRONG = re.compile(r"failed|: line \d+: (?!.*(?:no valid hashes found|handler ex
 class OpenLdap(DirectorySystem):
     """The driver of OpenLDAP's slapd."""
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
     imports_from: ClassVar[float] = MANY
+    own_descriptors: ClassVar[int | None] = OWN_DESCRIPTORS
     creating: ClassVar[str] = "writing the configuration"
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 5, "modify": 0}
     port: ClassVar[int] = 3389
@@ -100,7 +103,8 @@ class OpenLdap(DirectorySystem):
         modules = tuple(name for name in HASHING if f"{name}.so" in installed)
         scheme = seed.settings.options.get(PASSWORD_SCHEME)
         text = configuration(self.site, modules, scheme)
-        box.must("sh", "-c", WRITE, what="write slapd's configuration", stdin=text)
+        files = str(self.descriptors(seed.settings))
+        box.must("sh", "-c", WRITE, "sh", files, what="write slapd's configuration", stdin=text)
 
     def start(self, box: Container) -> None:
         start_aside(box, *self.serve_command())
