@@ -15,7 +15,7 @@ from dsbisect.mixed_arms import MixedArm, MixedSupply, arms_of, parts_for
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
-from dsharness.measure.metrics import COST, CPU
+from dsharness.measure.metrics import COST, CPU, INSTRUCTIONS
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Finding, Image, Sample, Workload
 from dsharness.systems import SYSTEMS
@@ -137,7 +137,15 @@ def _profiled(
         return stored_profiles(store, (each.campaign.id for each in measured))
     rows = (request.fast, request.slow)
     return tuple(
-        stored_pair(each.campaign.id, rows, each.workload, witnesses, store, watcher, counts=True)
+        stored_pair(
+            each.campaign.id,
+            rows,
+            each.workload,
+            witnesses,
+            store,
+            watcher,
+            metric=INSTRUCTIONS.name,
+        )
         for each in measured
     )
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from dsharness.errors import DsbisectError, StoppedError
-from dsharness.measure.metrics import GROWTH, INSTRUCTIONS, MEMORY
+from dsharness.measure.metrics import FUTEXES, GROWTH, INSTRUCTIONS, MEMORY, SWITCHES
 from dsharness.model import (
     Campaign,
     CpuProfile,
     FunctionCounts,
     HeapGrowth,
     ServerTimes,
+    ThreadWaits,
     ToolRuns,
     Value,
     Workload,
@@ -33,6 +34,8 @@ class Profiler(Protocol):
 
     def heap_growth(self, candidate: str, workload: Workload) -> HeapGrowth: ...
 
+    def thread_waits(self, candidate: str, workload: Workload) -> ThreadWaits: ...
+
     def second_tool(self, candidate: str, workload: Workload) -> ToolRuns | None: ...
 
 
@@ -46,8 +49,7 @@ def profile_steps(
     """A stored pair for each answer: the sides of its step, or both ends where it has none."""
     return tuple(
         stored_pair(
-            campaign.id, sides_of(campaign), workload, lab, store, watcher,
-            counts=campaign.metric == INSTRUCTIONS.name, heap=campaign.metric in HEAP,
+            campaign.id, sides_of(campaign), workload, lab, store, watcher, metric=campaign.metric
         )
         for campaign in campaigns
         for workload in workloads
@@ -63,19 +65,20 @@ def stored_pair(
     store: Store,
     watcher: Watcher,
     *,
-    counts: bool = False,
-    heap: bool = False,
+    metric: str,
 ) -> ProfilePair:
     """The pair that is known of a campaign, otherwise all that this lab can tell."""
     for known in stored_profiles(store, [campaign_id]):
         return known
-    pair = profile_pair(campaign_id, names, workload, lab, watcher, counts=counts, heap=heap)
+    pair = profile_pair(campaign_id, names, workload, lab, watcher, metric=metric)
     if pair.whole:  # the next run tries again what could not be had
         store.add_finding(pair.finding)
     return pair
 
 
-HEAP = frozenset({GROWTH.name, MEMORY.name})  # metrics whose cause is looked for in the heap
+# Metrics whose cause is looked for in the heap, and where threads wait.
+HEAP = frozenset({GROWTH.name, MEMORY.name})
+WAITS = frozenset({SWITCHES.name, FUTEXES.name})
 
 
 def profile_pair(
@@ -85,19 +88,20 @@ def profile_pair(
     lab: Profiler,
     watcher: Watcher,
     *,
-    counts: bool = False,
-    heap: bool = False,
+    metric: str,
 ) -> ProfilePair:
-    """Both sides by perf, logs and a second tool; by instructions and heap where that is asked."""
+    """Both sides by perf, logs and a second tool; by what else explains the metric."""
     looks: dict[str, tuple[Callable[[str, Workload], Value | None], str]] = {
         "profiles": (lab.profile, "profiling"),
         "times": (lab.server_times, "writing its log under"),
         "tools": (lab.second_tool, "asking by two tools for"),
     }
-    if counts:
+    if metric == INSTRUCTIONS.name:
         looks["counts"] = (lab.function_counts, "counting instructions under")
-    if heap:
+    if metric in HEAP:
         looks["heap"] = (lab.heap_growth, "looking for memory that stays under")
+    if metric in WAITS:
+        looks["waits"] = (lab.thread_waits, "looking where threads wait under")
     seen: dict[str, object] = {}
     for witness, (look, doing) in looks.items():
         sides, why = _both(names, workload, look, watcher, doing)

@@ -9,11 +9,13 @@ from dsharness.measure.exact_counters import take_function_counts
 from dsharness.measure.heap_growth import in_massif, take_heap_growth
 from dsharness.measure.profiler import take_profile, take_times
 from dsharness.measure.second_tool import makes, take_tool_runs
+from dsharness.measure.thread_waits import take_thread_waits
 from dsharness.model import (
     CpuProfile,
     FunctionCounts,
     HeapGrowth,
     ServerTimes,
+    ThreadWaits,
     ToolRuns,
     Workload,
 )
@@ -46,6 +48,11 @@ class LabWitnesses:
         """Where memory stays after its operations."""
         with self.lab.apart(candidate, in_massif(self.lab.valgrind().image)) as at:
             return take_heap_growth(at, workload)
+
+    def thread_waits(self, candidate: str, workload: Workload) -> ThreadWaits:
+        """Where its threads wait."""
+        with self.lab.apart(candidate) as at:
+            return take_thread_waits(at, workload)
 
     def second_tool(self, candidate: str, workload: Workload) -> ToolRuns | None:
         """What its operations cost by another tool; None for loads that no other tool makes."""

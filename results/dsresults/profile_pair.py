@@ -13,6 +13,7 @@ from dsharness.model import (
     FunctionCounts,
     HeapGrowth,
     ServerTimes,
+    ThreadWaits,
     ToolRuns,
     Value,
 )
@@ -31,6 +32,10 @@ CPU_CAPTION = (
 HEAP_CAPTION = (
     "Memory that stays after each operation, by the function that allocated it and its callers, "
     "where it changed most. By massif, in a run of its own."
+)
+WAITS_CAPTION = (
+    "How often an operation lets a thread wait, by the thread's name and the function that waits "
+    "with its callers, where it changed most. By perf, in a run of its own."
 )
 COUNTS_CAPTION = (
     "The functions whose own instructions per operation, without what they call, changed most. "
@@ -71,6 +76,10 @@ class ProfilePair(Value):
         default=(), description="of both sides, where memory decided"
     )
     heap_note: str = Field(default="", description="why there is none")
+    waits: tuple[ThreadWaits, ...] = Field(
+        default=(), description="of both sides, where switches or futexes decided"
+    )
+    waits_note: str = Field(default="", description="why there are none")
     tools: tuple[ToolRuns, ...] = Field(
         default=(), description="of both sides, where another tool can make the same load"
     )
@@ -99,8 +108,8 @@ class ProfilePair(Value):
     @property
     def whole(self) -> bool:
         """Whether nothing went wrong that another try could better."""
-        notes = (self.note, self.times_note, self.counts_note, self.heap_note, self.tools_note)
-        return not any(notes)
+        apart = (self.counts_note, self.heap_note, self.waits_note, self.tools_note)
+        return not any((self.note, self.times_note, *apart))
 
     @property
     def excerpts(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
@@ -154,6 +163,20 @@ def _by_place(growth: HeapGrowth) -> Mapping[str, float]:
     return held
 
 
+def wait_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
+    """Return the places where waiting changed most."""
+    if len(pair.waits) < 2:
+        return ()
+    return _most_changed(*map(_by_thread, pair.waits))
+
+
+def _by_thread(seen: ThreadWaits) -> Mapping[str, float]:
+    waits: dict[str, float] = defaultdict(float)
+    for each in seen.waits:
+        waits[f"{each.thread}: {PLACES_APART.join(each.place[:PLACE_SHOWN])}"] += each.per_operation
+    return waits
+
+
 def _most_changed(
     first: Mapping[str, float], second: Mapping[str, float]
 ) -> tuple[FunctionChange, ...]:
@@ -168,7 +191,8 @@ def changed_functions(pair: ProfilePair) -> tuple[tuple[str, str, tuple[Function
     """Return the tables of functions that there are: what it has, its unit, its rows."""
     tables = ((CPU_CAPTION, "µs", function_changes(pair)),
               (COUNTS_CAPTION, "instructions", count_changes(pair)),
-              (HEAP_CAPTION, "bytes", heap_changes(pair)))  # fmt: skip
+              (HEAP_CAPTION, "bytes", heap_changes(pair)),
+              (WAITS_CAPTION, "times", wait_changes(pair)))  # fmt: skip
     return tuple(table for table in tables if table[2])
 
 

@@ -16,6 +16,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -63,14 +64,23 @@ def check_profiler() -> None:
 def _refusal() -> str | None:
     """What perf says when it may not, on its first line."""
     with scratch_folder("perf") as folder:
-        argv = [*_record(Path(folder)), "--", "true"]
+        argv = [*record(Path(folder), by_cpu_time()), "--", "true"]
         done = run(argv, deadline=Deadline.after(PROBE_S))
     said = [line.strip() for line in done.stderr.splitlines()]
     # its first line may be no more than "Error:"
     return None if done.ok else next((line for line in said if " " in line), done.end)
 
 
-def take_profile(at: Bench, workload: Workload) -> CpuProfile:
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What perf saw in one run of a load."""
+
+    operations: int
+    cpu_us: float  # of the server meanwhile
+    lines: tuple[str, ...]  # as `perf script` prints them
+
+
+def look(at: Bench, workload: Workload, how: tuple[str, ...]) -> Looked:
     """One run of the load while perf looks; the server has to be there until its stacks are read.
 
     Its turn is 0, so that it asks for what the first turn asks for.
@@ -85,22 +95,29 @@ def take_profile(at: Bench, workload: Workload) -> CpuProfile:
         kept = Path(folder)
         before_us = at.instance.cpu_us()
         report = execute_load(
-            at, workload, _extent(at, workload), (*_record(kept), "--pid", pids, "--")
+            at, workload, _extent(at, workload), (*record(kept, how), "--pid", pids, "--")
         )
         after_us = at.instance.cpu_us()
         if not (kept / SEEN).exists():
             raise EngineError("perf could not look at the server", log=at.load.log)
         if not report.total or before_us is None or after_us is None:
             raise WorkloadError(f"{workload.id}: no operation ended while perf looked")
-        stacks = folded(stacks_of(_script(kept).splitlines()))
+        lines = tuple(script(kept).splitlines())
+    return Looked(operations=report.total, cpu_us=after_us - before_us, lines=lines)
+
+
+def take_profile(at: Bench, workload: Workload) -> CpuProfile:
+    """Where the CPU time of its operations goes."""
+    seen = look(at, workload, by_cpu_time())
+    stacks = folded(stacks_of(seen.lines))
     if not stacks:
         raise EngineError("perf saw nothing of the server", log=at.load.log)
     return CpuProfile(
         candidate_id=at.instance.candidate_id,
         workload_id=workload.id,
         event=_event(),
-        operations=report.total,
-        cpu_us_per_op=(after_us - before_us) / report.total,
+        operations=seen.operations,
+        cpu_us_per_op=seen.cpu_us / seen.operations,
         stacks=stacks,
     )
 
@@ -141,14 +158,21 @@ def _perf(kept: Path) -> tuple[str, ...]:
     return ("perf", "--buildid-dir", str(kept / BUILDS))
 
 
-def _record(kept: Path) -> tuple[str, ...]:
+def by_cpu_time() -> tuple[str, ...]:
+    """So many looks in a second of CPU time."""
+    return ("--event", _event(), "--freq", str(PER_SECOND))
+
+
+def record(kept: Path, how: tuple[str, ...]) -> tuple[str, ...]:
+    """The command that goes before another one, or before its own options."""
     return (
-        *_perf(kept), "record", "--quiet", "--event", _event(), "--freq", str(PER_SECOND),
-        "--call-graph", f"dwarf,{STACK_BYTES}", "--output", str(kept / SEEN),
+        *_perf(kept), "record", "--quiet", *how, "--call-graph", f"dwarf,{STACK_BYTES}",
+        "--output", str(kept / SEEN),
     )  # fmt: skip
 
 
-def _script(kept: Path) -> str:
+def script(kept: Path) -> str:
+    """The stacks that were seen, with the names that are known."""
     add_debug_symbols(kept / SEEN, kept / BUILDS)
     argv = [
         *_perf(kept), "script", "--input", str(kept / SEEN), "--no-inline",
@@ -162,16 +186,23 @@ def _script(kept: Path) -> str:
 
 
 def stacks_of(lines: Iterable[str]) -> Iterator[Frames]:
-    """The stacks in what `perf script` prints: a line for the thread, then the leaf first."""
-    stack: list[str] = []
+    """The stacks in what `perf script` prints, from the root on."""
+    return (stack for _, stack in thread_stacks(lines))
+
+
+def thread_stacks(lines: Iterable[str]) -> Iterator[tuple[str, Frames]]:
+    """Each with its thread's name: a line for the thread, then the leaf first."""
+    thread, stack = "", list[str]()
     for line in lines:
         if found := FRAME.match(line):
             stack.append(_name(found["name"], found["file"]))
-        elif stack:
-            yield _once_each(stack)
+            continue
+        if stack:
+            yield thread, _once_each(stack)
             stack = []
+        thread = line.strip() or thread
     if stack:
-        yield _once_each(stack)
+        yield thread, _once_each(stack)
 
 
 def _name(symbol: str, file: str) -> str:

@@ -79,8 +79,10 @@ from dsharness.model.measured import (
     ServerTimes,
     Setup,
     StayingHeap,
+    ThreadWaits,
     ToolRuns,
     Usage,
+    WaitingPlace,
     WayName,
 )
 from dsharness.model.rows import (
@@ -205,6 +207,7 @@ __all__ = [
     "StayingHeap",
     "SystemName",
     "TarballSource",
+    "ThreadWaits",
     "ToolRuns",
     "Toolchain",
     "Tools",
@@ -216,6 +219,7 @@ __all__ = [
     "Value",
     "Verdict",
     "Version",
+    "WaitingPlace",
     "WayName",
     "Workload",
     "WorkloadFile",

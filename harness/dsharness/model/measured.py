@@ -316,3 +316,20 @@ class HeapGrowth(Value):
     workload_id: str
     operations: int
     stays: tuple[StayingHeap, ...] = Field(description="the largest first")
+
+
+class WaitingPlace(Value):
+    """Where threads of one name stopped, by the function that waited."""
+
+    thread: str = Field(description="its name, without a number")
+    place: tuple[str, ...] = Field(description="the function that waited, then its callers")
+    per_operation: float
+
+
+class ThreadWaits(Value):
+    """Where a server's threads were put aside under a load, in a run of its own."""
+
+    candidate_id: str
+    workload_id: str
+    operations: int
+    waits: tuple[WaitingPlace, ...] = Field(description="the most frequent first")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.measure.profiler import _record, _script, check_profiler, stacks_of
+from dsharness.measure.profiler import by_cpu_time, check_profiler, record, script, stacks_of
 from dsharness.process.deadline import Deadline, wait_until
 
 TOOLS = ("perf", "gcc", "objcopy", "strip", "debuginfod", "debuginfod-find")
@@ -79,8 +79,8 @@ def knows(url: str) -> bool:
 
 def hidden_share(program: Path, kept: Path) -> float:
     kept.mkdir()
-    subprocess.run((*_record(kept), "--", program), check=False)
-    stacks = list(stacks_of(_script(kept).splitlines()))
+    subprocess.run((*record(kept, by_cpu_time()), "--", program), check=False)
+    stacks = list(stacks_of(script(kept).splitlines()))
     assert len(stacks) > 100
     return sum("hidden" in frames for frames in stacks) / len(stacks)
 

@@ -23,11 +23,13 @@ from dsharness.model import (
     Latencies,
     ServerTimes,
     StayingHeap,
+    ThreadWaits,
     ToolRuns,
+    WaitingPlace,
     Workload,
 )
 from dslab.step_profiles import profile_pair, profile_steps, sides_of
-from dsresults.profile_pair import count_changes, doubted, heap_changes, profiles_of
+from dsresults.profile_pair import count_changes, doubted, heap_changes, profiles_of, wait_changes
 from dsresults.store import Store
 
 LOAD = MATRIX.workloads[0].model_copy(update={"id": FINISHED.workload_id})
@@ -65,6 +67,13 @@ class ToldProfiler:
         return HeapGrowth(
             candidate_id=candidate, workload_id=workload.id, operations=9, stays=stays
         )  # fmt: skip
+
+    def thread_waits(self, candidate: str, workload: Workload) -> ThreadWaits:
+        often = 4.0 if candidate == BOUNDARY.before else 1000.0
+        wait = WaitingPlace(thread="poller", place=("poll", "main"), per_operation=often)
+        return ThreadWaits(
+            candidate_id=candidate, workload_id=workload.id, operations=9, waits=(wait,)
+        )
 
     def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
         self.logged.append(candidate)
@@ -129,8 +138,8 @@ def test_what_writes_no_log_has_no_times_and_is_not_asked_again(store: Store) ->
 
 def test_what_decided_says_which_witnesses_are_asked(store: Store) -> None:
     lab = ToldProfiler()
-    plain = profile_pair("c", ("old", "new"), LOAD, lab, RecordingWatcher())
-    assert (plain.counts, plain.heap) == ((), ())
+    plain = profile_pair("c", ("old", "new"), LOAD, lab, RecordingWatcher(), metric="cost")
+    assert (plain.counts, plain.heap, plain.waits) == ((), (), ())
     counting = FINISHED.model_copy(update={"metric": "instructions"})
     (pair,) = profile_steps([counting], [LOAD], lab, store, RecordingWatcher())
     (change,) = count_changes(pair)
@@ -141,6 +150,11 @@ def test_what_decided_says_which_witnesses_are_asked(store: Store) -> None:
     (leak,) = heap_changes(pair)
     assert (leak.function, leak.before, leak.after) == ("malloc ← do_search", 0.0, 700.0)
     assert pair.counts == ()
+    waking = FINISHED.model_copy(update={"metric": "context-switches", "id": "third"})
+    (pair,) = profile_steps([waking], [LOAD], lab, store, RecordingWatcher())
+    (waits,) = wait_changes(pair)
+    assert (waits.function, waits.before, waits.after) == ("poller: poll ← main", 4.0, 1000.0)
+    assert (pair.counts, pair.heap) == ((), ())
 
 
 def test_one_side_without_its_log_is_no_pair_of_times(store: Store) -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.errors import ToolMissingError
-from dsharness.measure.profiler import check_profiler, folded, stacks_of
-from dsharness.model import CpuProfile
+from dsharness.measure.profiler import check_profiler, folded, stacks_of, thread_stacks
+from dsharness.measure.thread_waits import places
+from dsharness.model import CpuProfile, WaitingPlace
 
 SAID = """ns-slapd
 \tffffffff821ed511 do_syscall_64 ([kernel.kallsyms])
@@ -30,6 +31,27 @@ def test_stacks_begin_at_the_root_and_what_has_no_name_is_its_library() -> None:
         ("futex_wait", "[kernel]", "do_syscall_64"),
         ("[libslapd.so.0]", "[libnspr4.so]", "core::ops::function::FnOnce::call_once<(a, b)>"),
     ]
+
+
+def test_each_stack_has_its_thread_and_a_thread_without_one_is_none() -> None:
+    told = "listener\n\nworker-3\n" + SAID
+    assert [thread for thread, _ in thread_stacks(told.splitlines())] == [
+        "ns-slapd",
+        "ns-slapd 4711",
+    ]
+
+
+def test_threads_that_are_alike_wait_together_at_a_place() -> None:
+    wait = "\t  1 pthread_cond_wait (/lib/libc.so.6)\n\t  2 next_request (/lib/libslapd.so.0)\n\n"
+    lines = (
+        f"worker-1\n{wait}worker-12\n{wait}log_maint\n\t  3 poll (/lib/libc.so.6)\n".splitlines()
+    )
+    assert places(lines, 4) == (
+        WaitingPlace(
+            thread="worker", place=("pthread_cond_wait", "next_request"), per_operation=0.5
+        ),
+        WaitingPlace(thread="log_maint", place=("poll",), per_operation=0.25),
+    )
 
 
 @pytest.mark.parametrize("said", ["", "\n\n", "ns-slapd\n\n", "some warning of perf"])
