@@ -99,7 +99,7 @@ from dsharness.model.rows import (
     Series,
     SystemName,
 )
-from dsharness.model.shared_run import FleetMachine, Prepared, RunState, SharedRun
+from dsharness.model.shared_run import FleetMachine, GivenImage, Prepared, RunState, SharedRun
 from dsharness.model.value import (
     Identifier,
     Shown,
@@ -157,6 +157,7 @@ __all__ = [
     "FleetMachine",
     "FunctionCounts",
     "GitSource",
+    "GivenImage",
     "HeapGrowth",
     "Identifier",
     "Image",
