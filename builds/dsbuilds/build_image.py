@@ -19,7 +19,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.guarded_files import given_file
 from dsharness.model import Build
-from dsimages.buildah import REPOSITORY, labels_of, own_name, untag
+from dsimages.buildah import DRAFT, REPOSITORY, labels_of, own_name, untag
 from dsimages.registry import UnfitImageError
 
 RECORD = "build.json"
@@ -34,7 +34,7 @@ def reference_of(key: str) -> str:
 @contextmanager
 def packed(engine: Engine, build: Build) -> Iterator[str]:
     """The reference of a build's image, which is gone at the end of the block."""
-    reference, log = own_name(f"{REPOSITORY}/draft:"), Path(build.provenance.log)
+    reference, log = own_name(f"{REPOSITORY}/{DRAFT}:"), Path(build.provenance.log)
     labels = labels_of("build", key=build.key)
     changes = [f"--change=LABEL {name}={value}" for name, value in labels.items()]
     try:
@@ -59,10 +59,8 @@ def unpacked(engine: Engine, key: str, folder: Path, *, home: Path) -> Build:
     reference = reference_of(key)
     try:
         with scratch_folder("take") as place:
-            layout = place / "image"
-            engine.must(
-                "save", "--quiet", "--format", "oci-dir", "--output", str(layout), reference
-            )
+            layout, how = place / "image", ("--quiet", "--format", "oci-dir")
+            engine.must("save", *how, "--output", str(layout), reference)
             unpack(_only_layer(layout), folder)
     finally:
         untag(engine, reference)

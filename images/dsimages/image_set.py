@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from dsharness.containers.engine import Engine
@@ -253,8 +252,7 @@ def _taken(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
 
 def _given(engine: Engine, image: Image, *, made: bool) -> None:
     if engine.exchange is not None:
-        lay = partial(nullcontext, image.reference)
-        engine.exchange.give("image", image.key, lay, made=made)
+        engine.exchange.give("image", image.key, lambda: nullcontext(image.reference), made=made)
 
 
 def build_images(

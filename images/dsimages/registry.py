@@ -19,8 +19,10 @@ from dsharness.process.deadline import Deadline
 from dsimages.buildah import untag
 
 TRANSFER_S = 900.0  # of one image, in either direction
+# podman takes a first word without a dot and a port for a part of a name on Docker Hub.
 PLACE = re.compile(
-    r"(?P<host>[a-z0-9.-]+)(:(?P<port>[0-9]{1,5}))?(?P<path>(/[a-z0-9]+([._-]+[a-z0-9]+)*)+)"
+    r"(?P<host>localhost|[a-z0-9-]+(?=:)|[a-z0-9-]+(\.[a-z0-9-]+)+)(:[0-9]{1,5})?"
+    r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)+"
 )
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}")
@@ -48,9 +50,7 @@ class Registry:
     def named(cls, text: str, *, insecure: bool) -> Registry:
         """HOST[:PORT]/PATH as a user gives it; without TLS on loopback, or where it is allowed."""
         found = PLACE.fullmatch(text)
-        if found is None or not (
-            "." in found["host"] or found["port"] or found["host"] == "localhost"
-        ):
+        if found is None:
             shown = "with credentials in it" if "@" in text else text
             raise UsageError(
                 f"--registry {shown}: not HOST[:PORT]/PATH",

@@ -103,9 +103,8 @@ def find_given_image(
         GIVEN_IMAGES.c.architecture == architecture,
     )
     newest = (GIVEN_IMAGES.c.added_us.desc(), GIVEN_IMAGES.c.id)
-    return _one(
-        GivenImage, connection, select(GIVEN_IMAGES).where(*of_it).order_by(*newest).limit(1)
-    )
+    query = select(GIVEN_IMAGES).where(*of_it).order_by(*newest).limit(1)
+    return _one(GivenImage, connection, query)
 
 
 def _locked(table: Table, row_id: str) -> Select[tuple[object, ...]]:
