@@ -72,7 +72,10 @@ def architecture_of(engine: Engine) -> str:
 def pushed(
     engine: Engine, registry: Registry, reference: str, key: str, tag: str, log: Path
 ) -> str:
-    """The digest under which an image of the lab's own is in the registry now."""
+    """The digest under which an image of the lab's own is in the registry now.
+
+    It is asked for once more: something that says yes to everything has kept nothing.
+    """
     check_own(engine, reference, key, log)
     with scratch_folder("push") as folder:
         told = Path(folder) / "digest"
@@ -86,6 +89,7 @@ def pushed(
         digest = told.read_text(encoding="utf-8").strip()
     if DIGEST.fullmatch(digest) is None:
         raise UnreachableError(f"push {tag} to {registry.place}: no digest came back", log=log)
+    untag(engine, _fetched(engine, registry, digest, log))
     return digest
 
 
@@ -95,17 +99,23 @@ def pulled(
     """Have the image of that digest and key here as ``reference``; podman checks what comes."""
     if DIGEST.fullmatch(digest) is None:
         raise UnfitImageError(f"{digest!r} is no digest", log=log)
+    name = _fetched(engine, registry, digest, log)
+    try:
+        check_own(engine, name, key, log)
+        engine.must("tag", name, reference, log=log)
+    finally:
+        untag(engine, name)
+
+
+def _fetched(engine: Engine, registry: Registry, digest: str, log: Path) -> str:
+    """The name by which podman knows what it pulled."""
     name = f"{registry.place}@{digest}"
     done = engine.podman(
         "pull", "--quiet", *registry.flags, name, deadline=Deadline.after(TRANSFER_S), log=log
     )
     if not done.ok:
         raise _fault(done, f"pull {name}", log)
-    try:
-        check_own(engine, name, key, log)
-        engine.must("tag", name, reference, log=log)
-    finally:
-        untag(engine, name)
+    return name
 
 
 def check_own(engine: Engine, reference: str, key: str, log: Path) -> None:
