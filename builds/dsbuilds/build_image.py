@@ -91,7 +91,7 @@ def _only_layer(layout: Path) -> Path:
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """As if root had made it: who did is nobody's matter."""
+    """As if root had made it."""
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
     return member

@@ -1,4 +1,4 @@
--- python tests/support/old_stores.py 0007 d4b79036
+-- python tests/support/old_stores.py 0007 fddff1b4
 BEGIN TRANSACTION;
 CREATE TABLE campaigns (
 	id TEXT NOT NULL, 
