@@ -50,6 +50,7 @@ class Prepared(Value):
     paired: bool
     identities: dict[str, str]
     unmeasurable: dict[str, str]
+    lock: str = Field(default="", description="of its matrix: the others' rows hold the same")
 
 
 class SharedRun(Value):
