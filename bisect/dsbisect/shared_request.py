@@ -25,17 +25,17 @@ class MatrixTexts(Value):
     def of(cls, matrix: Matrix) -> Self:
         if matrix.file is None:
             raise MatrixError("the matrix was not read from a file", hint="name one with --matrix")
-        lock = MatrixLock.of_matrix(matrix.file).path
         return cls(
             text=matrix.file.read_text(encoding="utf-8"),
-            lock=lock.read_text(encoding="utf-8") if lock.exists() else "",
+            lock=MatrixLock.of_matrix(matrix.file).text,
         )
 
     def loaded(self, run: SharedRun) -> Matrix:
-        """The matrix, from files of this machine's own."""
+        """The matrix, from files of this machine's own; its rows hold what the first's do."""
+        lock = (run.prepared.lock if run.prepared else "") or self.lock
         matrix, _ = (
             kept_file(run, f"matrix.{kind}", text)
-            for kind, text in (("yaml", self.text), ("lock", self.lock))
+            for kind, text in (("yaml", self.text), ("lock", lock))
         )
         return load_matrix(matrix, folder=False)
 

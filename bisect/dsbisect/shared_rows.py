@@ -15,6 +15,7 @@ from dsbisect.shared_request import MatrixTexts, refuse_unshared
 from dsharness.containers.engine import Engine
 from dsharness.matrix import find_series, find_settings
 from dsharness.model import Campaign, Finding, SharedRun, Value, Workload
+from dsimages.image_set import lock_of
 from dslab.campaign_loop import Answers
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
@@ -67,6 +68,10 @@ class SharedRows:
     @property
     def questions(self) -> int:
         return len(self.request.questions)
+
+    @property
+    def lock(self) -> str:
+        return lock_of(self.request.matrix).text
 
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
         """Ask each; there is nothing to keep but the answers."""

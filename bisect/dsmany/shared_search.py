@@ -48,6 +48,11 @@ class SharedStudy(Protocol):
         """How many there are, as far as that is known before the first answer."""
         ...
 
+    @property
+    def lock(self) -> str:
+        """What its rows are locked at on this machine, as text; the other machines' follow."""
+        ...
+
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
         """Ask all questions, and tell what is to be kept with their answers.
 

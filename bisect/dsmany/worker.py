@@ -155,7 +155,7 @@ class FleetWorker:
             if run is None or run.prepared or run.preparing != self._machine.id:
                 return
             with self._left_out_of(run):
-                prepared = self._prepared(self._lab_for(run))
+                prepared = self._prepared(run, self._lab_for(run))
                 with self._store.database.writing() as connection:
                     now = locked_run(connection, run_id)
                     if now is not None and now.prepared is None:
@@ -184,7 +184,7 @@ class FleetWorker:
             self._unsettled = True  # half of it was taken when the job came before
             return
         study, lab = self._study_of(run), self._lab_for(run)
-        self._refuse_other(run, self._prepared(lab))
+        self._refuse_other(run, self._prepared(run, lab))
         with suppress(UnansweredError):  # as far as it is known
             known = KnownAnswers(campaigns=campaigns_of(store, run))
             study.introduce(turn.candidates, known, store)
@@ -230,13 +230,14 @@ class FleetWorker:
             self._lab = None
             place.__exit__(None, None, None)
 
-    def _prepared(self, lab: Laboratory) -> Prepared:
+    def _prepared(self, run: SharedRun, lab: Laboratory) -> Prepared:
         return Prepared(
             class_name=self._machine.class_name,
             procedure=lab.setup.procedure,
             paired=lab.paired,
             identities=dict(lab.identities),
             unmeasurable=lab.unmeasurable,
+            lock=self._study_of(run).lock,
         )
 
     def _refuse_other(self, run: SharedRun, mine: Prepared) -> None:

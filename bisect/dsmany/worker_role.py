@@ -20,6 +20,7 @@ WRITES = {
     "campaigns": "INSERT, UPDATE",
     "claims": "INSERT, UPDATE, DELETE",
     "findings": "INSERT",
+    "given_images": "INSERT",
     "images": "INSERT",
     "machines": "INSERT, UPDATE",
     "runs": "UPDATE",
@@ -38,6 +39,7 @@ MY_TURN = (
 # Table, command, which rows as they were, which as they become.
 POLICIES = (
     ("samples", "INSERT", "", f"rest -> 'machine' ->> 'id' IN ({MINE}) AND {MY_TURN}"),
+    ("given_images", "INSERT", "", f"machine IN ({MINE})"),
     ("machines", "INSERT", "", "name = current_user"),
     ("machines", "UPDATE", "name = current_user", "name = current_user"),
     ("claims", "INSERT", "", f"id NOT IN ({OTHERS})"),

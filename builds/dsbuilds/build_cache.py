@@ -9,14 +9,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from dsbuilds.build_image import RECORD, packed, reference_of, unpacked
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sandbox.untrusted_files import temporary_folder, temporary_name
+from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import private
 from dsharness.model import Build
 from dsharness.paths import cache_home
 from dsharness.process.command import atomic_write, writing
 
-RECORD = "build.json"
 P = TypeVar("P")
 
 
@@ -71,20 +72,28 @@ def refuse_known_failure(key: str) -> None:
 
 
 def found_or_made(
-    key: str, guard: AbstractContextManager[P], make: Callable[[P, Path], Build]
+    key: str,
+    guard: AbstractContextManager[P],
+    make: Callable[[P, Path], Build],
+    engine: Engine | None = None,
 ) -> Build:
-    """The build of that key: found, or made in an empty folder and kept.
+    """The build of that key: found, taken from another machine, or made in an empty folder; kept.
 
     ``guard`` holds back others, and says where it is made. What cannot be built is remembered, so
-    that an unattended search does not try it again.
+    that an unattended search does not try it again. With an ``engine`` others may have it.
     """
     known = _known(key)
     if known is not None:
+        _given(engine, known, made=False)
         return known
     with guard as place:
         known = _known(key)  # another process may have tried while this one waited
         if known is not None:
             return known
+        with draft() as folder:
+            taken = _taken(engine, key, folder)
+            if taken is not None:
+                return keep(folder, taken)
         with draft() as folder:
             try:
                 made = make(place, folder)
@@ -92,7 +101,24 @@ def found_or_made(
                 if error.lasting:
                     remember_failure(key, error)
                 raise
-            return keep(folder, made)
+            kept = keep(folder, made)
+    _given(engine, kept, made=True)
+    return kept
+
+
+def _taken(engine: Engine | None, key: str, folder: Path) -> Build | None:
+    if engine is None or engine.exchange is None:
+        return None
+
+    def used() -> Build:
+        return unpacked(engine, key, folder, home=builds_home() / key)
+
+    return engine.exchange.take("build", key, reference_of(key), used)
+
+
+def _given(engine: Engine | None, build: Build, *, made: bool) -> None:
+    if engine is not None and engine.exchange is not None:
+        engine.exchange.give("build", build.key, lambda: packed(engine, build), made=made)
 
 
 def _known(key: str) -> Build | None:

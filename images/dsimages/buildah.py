@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -37,6 +37,7 @@ from dsimages.file_lock import exclusive
 REPOSITORY = "localhost/dsbisect"
 WORK = "dsbisect-work-"
 DRAFT = "draft"
+TRAVELLING = frozenset({"load", "toolchain"})
 MEMORY = "4g"  # of what packages run when they are installed
 
 
@@ -186,16 +187,28 @@ def ensured(
 
 
 def keyed_image(at: Workshop, kind: str, key: str, make: Callable[[str], None]) -> str:
-    """The reference of the image of that kind and key; ``make`` is given it, to build it."""
+    """The reference of the image of that kind and key; ``make`` is given it, to build it.
+
+    What takes long to make and is asked for by itself may come from another machine.
+    """
     reference = f"{REPOSITORY}/{kind}:{key}"
+    exchange = at.engine.exchange if kind in TRAVELLING else None
 
     def find() -> str | None:
-        return reference if exists(at.engine, reference) else None
+        if exists(at.engine, reference):
+            give(made=False)
+            return reference
+        return exchange.take(kind, key, reference, lambda: reference) if exchange else None
 
     def made() -> str:
         with replacing(at.engine, reference):
             make(reference)
+        give(made=True)
         return reference
+
+    def give(*, made: bool) -> None:
+        if exchange:
+            exchange.give(kind, key, lambda: nullcontext(reference), made=made)
 
     return ensured(at, f"{kind}-{key}", find=find, make=made)
 

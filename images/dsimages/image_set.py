@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -213,18 +214,45 @@ def build_image(
     )
 
     def find() -> Image | None:
-        return find_image(engine, matrix, row)
+        image = find_image(engine, matrix, row)
+        if image is None:
+            return _taken(engine, matrix, row)
+        _given(engine, image, made=False)
+        return image
 
     def make() -> Image:
         remove_leftovers(engine)
         workshop.log.unlink(missing_ok=True)
         lock = lock_of(matrix)
         locked = None if relock else lock.read(row)
-        return RowImageMaker(
+        image = RowImageMaker(
             workshop=workshop, row=row, lock=lock, locked=locked, progress=on_progress
         ).make()
+        _given(engine, image, made=True)
+        return image
 
     return ensured(workshop, f"image-{row.id}", find=find, make=make)
+
+
+def _taken(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
+    """The row's image as another machine made it, if it holds what the lock says."""
+    locked = lock_of(matrix).read(row)
+    if engine.exchange is None or locked is None:
+        return None
+
+    def used() -> Image | None:
+        image = find_image(engine, matrix, row)
+        if image is not None and manifest.manifest_key(image.packages) != locked.manifest:
+            raise ImageError(f"{image.reference}: it holds other packages than the lock says")
+        return image
+
+    key = image_key(row, locked)
+    return engine.exchange.take("image", key, reference_of(row, key), used)
+
+
+def _given(engine: Engine, image: Image, *, made: bool) -> None:
+    if engine.exchange is not None:
+        engine.exchange.give("image", image.key, lambda: nullcontext(image.reference), made=made)
 
 
 def build_images(

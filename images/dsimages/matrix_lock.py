@@ -123,6 +123,11 @@ class MatrixLock:
         name = f"{matrix_file.stem}-{content_key(str(matrix_file.resolve()))}.lock"
         return cls(path=config_home() / name)
 
+    @property
+    def text(self) -> str:
+        """The whole file; empty where there is none."""
+        return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+
     def read(self, row: Row) -> Locked | None:
         """What is locked for the row's present definition."""
         found = self._load().rows.get(row.id)

@@ -88,6 +88,7 @@ class WorldStudy:
     proved: bool = False  # further questions follow from the answer of the first, all at once
     together: Together = asked_together
     begins_with: tuple[str, ...] = LINE
+    lock: str = ""
     questions: int = 1
     introduced: list[Sequence[str]] = field(default_factory=list)
     world: World = field(default_factory=lambda: STEP)

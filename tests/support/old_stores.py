@@ -26,6 +26,7 @@ STORES = {
     "0004": "cac6104c",
     "0005": "df2e1ed3",
     "0006": "8acc2ada",
+    "0007": "fddff1b4",
 }
 UNREADABLE = "93de3cba"  # of schema 0001
 PARTS = ("harness", "images", "builds", "results", "bisect", "tests/support", ".")

@@ -46,6 +46,19 @@ def worker(
     cpus: Annotated[
         str, typer.Option("--cpus", help="CPUs to measure on, as 0,2-3. Default: all.")
     ] = "",
+    registry: Annotated[
+        str,
+        typer.Option(
+            "--registry",
+            metavar="HOST[:PORT]/PATH",
+            envvar="DSBISECT_REGISTRY",
+            help="Where machines give each other images and builds; credentials: `podman login`.",
+        ),
+    ] = "",
+    insecure: Annotated[
+        bool,
+        typer.Option("--registry-insecure", help="Use a registry without TLS, or with any key."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print progress as JSON lines on standard output.")
     ] = False,
@@ -56,14 +69,18 @@ def worker(
     """
     import os
     import sys
+    from dataclasses import replace
 
     from dsbisect.cli.search_progress import Events, Watch
     from dsbisect.shared_studies import SharedStudies
     from dsharness.containers.engine_probe import detect
     from dsharness.errors import UsageError
     from dsharness.machine.host import name_part
+    from dsimages.registry import Registry
+    from dsmany.registry_exchange import RegistryExchange
     from dsmany.worker import FleetWorker, this_machine
 
+    shared = Registry.named(registry, insecure=insecure) if registry else None
     if cpus:
         try:
             os.sched_setaffinity(0, _cpu_numbers(cpus))
@@ -80,6 +97,11 @@ def worker(
             f"machine {machine.name} ({machine.id[:8]}), CPUs {_spelt(machine.cpus)}, "
             f"noise {machine.noise_pct} %, class: {machine.class_name}"
         )
+        if shared is not None:
+            exchange = RegistryExchange(
+                engine=engine, registry=shared, store=store, machine=machine.id, tell=watch.note
+            )
+            engine = replace(engine, exchange=exchange)
         FleetWorker(
             machine=machine, engine=engine, store=store, study_of=SharedStudies(fetched=True),
             watcher=watch, tell=watch.note,

@@ -33,6 +33,7 @@ from dsharness.matrix import find_settings
 from dsharness.model import Campaign, Finding, Provenance, SharedRun, Value, Workload
 from dsharness.plain_text import without_credentials
 from dsharness.products import product
+from dsimages.image_set import lock_of
 from dslab.campaign_loop import Answers, CampaignKind
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
@@ -197,6 +198,10 @@ class SharedCommits:
             )
         scope.notes = asked.notes
         return scope
+
+    @property
+    def lock(self) -> str:
+        return lock_of(self.ask.matrix).text
 
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
         """The whole answer with its proof, as one machine finds it."""

@@ -162,7 +162,7 @@ def packages_build(
         )
 
     guard = exclusive(builds_home() / f"{key}.lock", at.deadline)
-    return build_cache.found_or_made(key, guard, built)
+    return build_cache.found_or_made(key, guard, built, at.engine)
 
 
 def provenance_of(

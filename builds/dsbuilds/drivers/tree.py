@@ -102,11 +102,14 @@ def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build
         for layout in order.along:
             each = replace(order, layout=layout)
             build_cache.found_or_made(
-                each.key, nullcontext(slot), partial(_made_in, engine, each, progress=progress)
+                each.key,
+                nullcontext(slot),
+                partial(_made_in, engine, each, progress=progress),
+                engine,
             )
         return made
 
-    return build_cache.found_or_made(order.key, _slot(order), make)
+    return build_cache.found_or_made(order.key, _slot(order), make, engine)
 
 
 def _made_in(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dsharness.containers.image_exchange import ImageExchange
 from dsharness.errors import DiskFullError, EngineError
 from dsharness.paths import cache_home, logs_home
 from dsharness.process.command import NO_SPACE, Completed, run, says_disk_full
@@ -105,6 +106,7 @@ class Engine:
     build_flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())  # what did not work before what does
     works_with: str = AS_IT_IS
+    exchange: ImageExchange | None = field(default=None, compare=False)  # with other machines
 
     @property
     def environment(self) -> Mapping[str, str]:

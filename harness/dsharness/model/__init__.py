@@ -101,7 +101,7 @@ from dsharness.model.rows import (
     Series,
     SystemName,
 )
-from dsharness.model.shared_run import FleetMachine, Prepared, RunState, SharedRun
+from dsharness.model.shared_run import FleetMachine, GivenImage, Prepared, RunState, SharedRun
 from dsharness.model.value import (
     Identifier,
     Shown,
@@ -159,6 +159,7 @@ __all__ = [
     "FleetMachine",
     "FunctionCounts",
     "GitSource",
+    "GivenImage",
     "HeapGrowth",
     "Identifier",
     "Image",

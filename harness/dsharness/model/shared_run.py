@@ -22,6 +22,17 @@ class FleetMachine(Value):
     since: str
 
 
+class GivenImage(Value):
+    """An image that a machine put into the registry for the others."""
+
+    key: str = Field(description="of all that went into it")
+    kind: str = Field(description="image, toolchain, load or build")
+    architecture: str
+    digest: str = Field(description="the registry has to answer with this and nothing else")
+    machine: str = Field(description="id of the one that gave it")
+    added_at: str
+
+
 class RunState(StrEnum):
     """Whether a run still wants machines."""
 
@@ -39,6 +50,7 @@ class Prepared(Value):
     paired: bool
     identities: dict[str, str]
     unmeasurable: dict[str, str]
+    lock: str = Field(default="", description="of its matrix: the others' rows hold the same")
 
 
 class SharedRun(Value):

@@ -50,7 +50,7 @@ def this_process() -> Holder:
 
 def take(database: Database, connection: Connection, key: str, me: Holder) -> Holder | None:
     """None if it is ours now; otherwise the process that has it."""
-    now_us = _now_us(database, connection)
+    now_us = clock_us(database, connection)
     row = {"id": key, **_columns(me), "beat_us": now_us}
     if database.insert_new(connection, CLAIMS, row):
         return None
@@ -69,7 +69,7 @@ def take(database: Database, connection: Connection, key: str, me: Holder) -> Ho
 
 def beat(database: Database, connection: Connection, key: str, me: Holder) -> bool:
     """Renew our claim; False if another process has taken it."""
-    values = {"beat_us": _now_us(database, connection)}
+    values = {"beat_us": clock_us(database, connection)}
     return connection.execute(update(CLAIMS).where(*_ours(key, me)).values(values)).rowcount == 1
 
 
@@ -81,7 +81,7 @@ def holders(
     database: Database, connection: Connection, start: str
 ) -> dict[str, tuple[Holder, float]]:
     """Who has the claims whose keys begin so, and for how many seconds each gave no sign."""
-    now_us = _now_us(database, connection)
+    now_us = clock_us(database, connection)
     query = select(CLAIMS).where(CLAIMS.c.id.startswith(start, autoescape=True))
     return {
         row["id"]: (
@@ -105,7 +105,7 @@ def _columns(holder: Holder) -> dict[str, str]:
     }
 
 
-def _now_us(database: Database, connection: Connection) -> int:
+def clock_us(database: Database, connection: Connection) -> int:
     """The time by one clock for all machines: the database's, where it has one."""
     if database.embedded:
         return time.time_ns() // 1000

@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Select, Table, delete, select, update
 
+from dsharness.content_key import content_key
 from dsharness.errors import StoreError
-from dsharness.model import FleetMachine, RunState, SharedRun, Turn, Value
-from dsresults.store.claims import Holder, holders
+from dsharness.model import FleetMachine, GivenImage, RunState, SharedRun, Turn, Value
+from dsresults.store.claims import Holder, clock_us, holders
 from dsresults.store.database import Database
-from dsresults.store.tables import MACHINES, RUNS, TURNS, decode, encode
+from dsresults.store.tables import GIVEN_IMAGES, MACHINES, RUNS, TURNS, decode, encode
 
 V = TypeVar("V", bound=Value)
 CLAIM = "machine/"  # and the machine's id: the key of a living worker's claim
@@ -82,6 +83,28 @@ def find_runs(connection: Connection, state: RunState | None = None) -> list[Sha
 
 def find_turn(connection: Connection, turn_id: str) -> Turn | None:
     return _one(Turn, connection, select(TURNS).where(TURNS.c.id == turn_id))
+
+
+def put_given_image(database: Database, connection: Connection, image: GivenImage) -> None:
+    """Let all machines know where an image is; nothing of it is changed afterwards."""
+    identity = content_key(image.model_dump(mode="json"))
+    row = encode(image, GIVEN_IMAGES, id=identity)
+    by_one_clock = {"added_us": clock_us(database, connection)}
+    database.insert_new(connection, GIVEN_IMAGES, {**row, **by_one_clock})
+
+
+def find_given_image(
+    connection: Connection, kind: str, key: str, architecture: str
+) -> GivenImage | None:
+    """The one that was given last: who found an earlier one to be lost gave another."""
+    of_it = (
+        GIVEN_IMAGES.c.key == key,
+        GIVEN_IMAGES.c.kind == kind,
+        GIVEN_IMAGES.c.architecture == architecture,
+    )
+    newest = (GIVEN_IMAGES.c.added_us.desc(), GIVEN_IMAGES.c.id)
+    query = select(GIVEN_IMAGES).where(*of_it).order_by(*newest).limit(1)
+    return _one(GivenImage, connection, query)
 
 
 def _locked(table: Table, row_id: str) -> Select[tuple[object, ...]]:

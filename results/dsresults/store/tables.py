@@ -163,6 +163,21 @@ RUNS = Table(
     Index("runs_by_state", "state", "request_key"),
 )
 
+# What machines put into a registry for each other. Several of one key: the newest is asked for.
+GIVEN_IMAGES = Table(
+    "given_images",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("architecture", Text, nullable=False),
+    Column("machine", Text, nullable=False),
+    Column("added_at", Text, nullable=False),
+    Column("added_us", BigInteger, nullable=False),
+    Column("rest", JSON, nullable=False),
+    Index("given_images_by_key", "key", "added_us"),
+)
+
 
 V = TypeVar("V", bound=Value)
 RowValues = Mapping[str, Any]  # by column; what a database gives and takes

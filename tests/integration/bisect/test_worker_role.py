@@ -117,6 +117,9 @@ def machines_of(store: Store) -> list[FleetMachine]:
         "DELETE FROM runs",
         "UPDATE findings SET kind = 'alarm'",
         "INSERT INTO claims VALUES ('machine/id-lab-2', 'h', 'p', 'o', 's', 0)",
+        "INSERT INTO given_images VALUES ('x', 'k', 'build', 'amd64', 'id-lab-2', '', 0, '{}')",
+        "UPDATE given_images SET machine = 'id-lab-1'",
+        "DELETE FROM given_images",
         "SELECT * FROM pg_authid",
         "COPY samples TO PROGRAM 'cat'",
         "CREATE ROLE another LOGIN",
@@ -146,6 +149,12 @@ def test_what_has_ended_or_is_another_s_cannot_be_changed(guarded: Guarded, stat
 
 def test_a_machine_changes_its_own_row(guarded: Guarded) -> None:
     assert guarded.told("UPDATE machines SET class_name = class_name") == "1 rows"
+
+
+def test_a_machine_says_what_it_gave_itself(guarded: Guarded) -> None:
+    row = "('mine', 'k', 'build', 'amd64', 'id-lab-1', '', 0, '{}')"
+    assert guarded.told(f"INSERT INTO given_images VALUES {row}") == "1 rows"
+    assert guarded.told("SELECT * FROM given_images", "lab-2") == "1 rows"
 
 
 def test_a_sample_is_of_a_turn_that_its_machine_was_given(guarded: Guarded) -> None:
