@@ -51,6 +51,7 @@ class SpentTime:
         self._seen = now()
         self._going = Counter[Kind]()
         self._spent: dict[Kind, float] = dict.fromkeys(KINDS, 0.0)
+        self._told = dict(self._spent)
 
     @contextmanager
     def on(self, kind: Kind) -> Iterator[None]:
@@ -67,6 +68,11 @@ class SpentTime:
         with self._lock:
             self._count()
             return dict(self._spent)
+
+    def since_last(self) -> dict[str, float]:
+        """The same since it was asked this before, as ``TurnTime`` has it."""
+        told, self._told = self._told, dict(self.each_s)
+        return {f"{kind}_s": round(self._told[kind] - told[kind], 3) for kind in KINDS}
 
     def _change(self, kind: Kind, by: int) -> None:
         with self._lock:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dsharness.errors import BusyError, DsbisectError
-from dsharness.model import FleetMachine, RunState, Sample, Turn, TurnState
+from dsharness.model import FleetMachine, RunState, Sample, Turn, TurnState, TurnTime
 from dslab.campaign_loop import CampaignState
 from dslab.laboratory import Laboratory
 from dsmany.fleet import strayed
@@ -65,6 +65,7 @@ class SharedState(CampaignState):
             super().put(turn)
             return
         self.claim.check()
+        turn = turn.model_copy(update={"spent": TurnTime(**self.lab.spent.since_last())})
         database = self.store.database
         with database.writing() as connection:
             put_turn(database, connection, turn)

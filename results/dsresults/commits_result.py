@@ -94,12 +94,16 @@ class Culprit(Value):
 
 
 class TimeSpent(Value):
-    """Where the time of one command went: each second counts once."""
+    """Where the time of one command went: each second of each machine counts once."""
+
+    machines: int = Field(default=1, description="that took turns; parts are of all of them")
 
     builds_s: float = Field(description="making images, sources built and recalled among them")
     fills_s: float = Field(description="filling directories, and starting their servers")
     runs_s: float = Field(description="measuring")
-    rest_s: float = Field(description="all else: the search itself, git, waiting for other labs")
+    rest_s: float = Field(
+        description="all else: the search itself, git, waiting for other labs and machines"
+    )
     named_s: float = Field(description="until the answer of the search stood: the first culprit")
     proved_s: float | None = Field(
         default=None, description="until that was proved; None: there was nothing to prove"
@@ -181,4 +185,9 @@ def spent_text(findings: CommitFindings, spent: TimeSpent) -> str:
     if spent.proved_s is not None:
         proved = "proved" if findings.culprits and findings.culprits[0].proved else "proof ended"
         moments += f", {proved} after {duration(spent.proved_s)}"
-    return f"{duration(findings.seconds)}: {', '.join(parts)}; {moments}"
+    whole = duration(findings.seconds)
+    if spent.machines > 1:
+        of = "both" if spent.machines == 2 else "all"
+        summed = duration(spent.machines * findings.seconds)
+        whole += f" on {spent.machines} machines, {summed} of {of}"
+    return f"{whole}: {', '.join(parts)}; {moments}"

@@ -28,6 +28,7 @@ from dsharness.model import (
     TurnState,
 )
 from dslab.campaign_loop import Answers, CampaignKind, Together, claimed
+from dslab.laboratory import SpentTime
 from dsmany.attached import begin_run
 from dsmany.fleet import campaign_id_of, class_of
 from dsmany.shared_answers import asked_together, campaigns_of
@@ -61,6 +62,7 @@ class WorldLab(WorldBenches):
     paired: bool = True
     breaks: bool = False
     before_sample: Callable[[], None] = field(default=nothing)
+    spent: SpentTime = field(default_factory=SpentTime)
     facts: Mapping[str, Fact] = field(default_factory=lambda: FACTS)
 
     def ready(self, candidate: str) -> None:
@@ -73,7 +75,8 @@ class WorldLab(WorldBenches):
 
     def take(self, turn: Turn) -> Iterable[Sample]:
         for sample in super().take(turn):
-            self.before_sample()
+            with self.spent.on("runs"):
+                self.before_sample()
             yield sample.model_copy(
                 update={"machine": Machine(id=self.machine, facts=dict(self.facts))}
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dsbuilds.build_cache import find
@@ -108,11 +109,18 @@ class Sources:
         for candidate, origin in self.origins.items():
             for note in origin.notes:
                 notes.setdefault(note, []).append(candidate)
-        return _told(notes)
+        usual = self.usual_toolchain
+        for candidate, origin in self.origins.items():
+            if origin.toolchain_id != usual:
+                other = f"built by {origin.toolchain_id}, the others by {usual}"
+                notes.setdefault(f"{other}: their libraries differ too", []).append(candidate)
+        return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items())
 
-
-def _told(notes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items())
+    @property
+    def usual_toolchain(self) -> str:
+        """The one that built most of them."""
+        built_by = Counter(origin.toolchain_id for origin in self.origins.values())
+        return max(built_by, key=built_by.__getitem__, default="")
 
 
 @dataclass(kw_only=True)
@@ -206,18 +214,17 @@ class SourceSupply(Sources):
                 raise
             progress(f"building again with {', '.join(patch.name for patch in applied)}")
             made, choice = self._built(specimen, repaired, applied, progress)
-        self.builds[candidate], self.choices[candidate] = made[0], choice
-        self.origins[candidate] = made[0].provenance
-        return made
+        build, toolset = made
+        origin = build.provenance.model_copy(update={"toolchain_id": choice.toolchain.id})
+        build = build.model_copy(update={"provenance": origin})
+        self.builds[candidate], self.choices[candidate] = build, choice
+        self.origins[candidate] = origin
+        return build, toolset
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        notes: dict[str, list[str]] = {}
-        for candidate, choice in self.choices.items():
-            if choice.toolchain.id != self.toolchains[0].id:
-                other = f"built by {choice.toolchain.id}, the others by {self.toolchains[0].id}"
-                notes.setdefault(f"{other}: their libraries differ too", []).append(candidate)
-        return (*super().remarks, *_told(notes))
+    def usual_toolchain(self) -> str:
+        """The one that is tried first for all."""
+        return self.toolchains[0].id
 
     def _built(
         self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...], progress: Progress

@@ -144,7 +144,9 @@ def _time_spent(
 ) -> TimeSpent:
     each_s = laboratory.spent.each_s
     return TimeSpent(
-        **{f"{kind}_s": round(spent_s, 1) for kind, spent_s in each_s.items()},
+        builds_s=round(each_s["builds"], 1),
+        fills_s=round(each_s["fills"], 1),
+        runs_s=round(each_s["runs"], 1),
         rest_s=round(seconds - sum(each_s.values()), 1),
         named_s=round((study.named_at or begun) - begun, 1),
         proved_s=None if study.proved_at is None else round(study.proved_at - begun, 1),
@@ -164,6 +166,7 @@ class CommitsStudy:
     store: Store
     options: SearchOptions
     together: Together = asked_in_turn
+    now: Callable[[], float] = time.monotonic
     campaigns: list[Campaign] = field(default_factory=list)
     culprits: list[Culprit] = field(default_factory=list)
     named_at: float | None = None  # when the search had its answer, or the first culprit
@@ -176,7 +179,7 @@ class CommitsStudy:
             if scope.parted
             else hunt(scope.line, *asked)
         )
-        self.named_at = self.named_at or time.monotonic()
+        self.named_at = self.named_at or self.now()
         whole, ends = self._with_layouts(found.whole)
         return CommitFindings(
             repository=self.ask.repository,
@@ -198,10 +201,10 @@ class CommitsStudy:
 
     def _blamed(self, boundary: Boundary) -> None:
         """A culprit is proved before the next is searched: who waits for the first has it."""
-        self.named_at = self.named_at or time.monotonic()
+        self.named_at = self.named_at or self.now()
         self.culprits.append(self._culprit(boundary))
         if self.proved_at is None and self.culprits[-1].proof:
-            self.proved_at = time.monotonic()
+            self.proved_at = self.now()
 
     @property
     def steps(self) -> Sequence[Campaign]:

@@ -30,7 +30,7 @@ from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.errors import SourceError
 from dsharness.matrix import find_settings
-from dsharness.model import Campaign, Finding, Provenance, SharedRun, Value, Workload
+from dsharness.model import Campaign, Finding, Provenance, SharedRun, Turn, Value, Workload
 from dsharness.plain_text import without_credentials
 from dsharness.products import product
 from dsimages.image_set import lock_of
@@ -38,6 +38,7 @@ from dslab.campaign_loop import Answers, CampaignKind
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.shared_answers import asked_together
+from dsresults.commits_result import TimeSpent
 from dsresults.store import Store
 from dssearch.question import Question, Search
 
@@ -135,6 +136,7 @@ class SharedCommits:
 
     ask: CommitsRequest
     document: CommitsDocument
+    started_at: str
     _playing: threading.RLock = field(default_factory=threading.RLock)  # a range learns meanwhile
     _supply: SourceSupply | None = None  # of the lab that is open
 
@@ -165,7 +167,7 @@ class SharedCommits:
             prior=document.prior,
             flat=document.flat,
         )
-        return cls(ask=ask, document=document)
+        return cls(ask=ask, document=document, started_at=run.started_at)
 
     @property
     def begins_with(self) -> tuple[str, ...]:
@@ -205,9 +207,9 @@ class SharedCommits:
 
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
         """The whole answer with its proof, as one machine finds it."""
-        sources = Sources()
+        sources, asked = Sources(), list[Campaign]()
         with self._playing:
-            study = self._study(sources, answers, store, paired=paired)
+            study = self._study(sources, answers, store, asked, paired=paired)
             findings = study.run()
             common = surroundings_of(self.ask, tuple(map(self.scope.tree, self.scope.points)))
         samples = [
@@ -215,13 +217,21 @@ class SharedCommits:
             for campaign in study.campaigns
             for sample in store.samples(campaign_id=campaign.id)
         ]
-        begun = datetime.fromisoformat(study.campaigns[0].started_at)
+        begun = _seconds(self.started_at)
+        seconds = datetime.now(UTC).timestamp() - begun
+        turns = [turn for campaign in asked for turn in store.turns(campaign.id)]
         return findings.model_copy(
             update={
                 "notes": (*findings.notes, *common.notes, *sources.remarks),
                 "builds": len(set(map(_made, sources.origins.values()))),
                 "samples": len(samples),
-                "seconds": round((datetime.now(UTC) - begun).total_seconds(), 1),
+                "seconds": round(seconds, 1),
+                "spent": time_of_turns(
+                    turns,
+                    seconds,
+                    named_s=(study.named_at or begun) - begun,
+                    proved_s=None if study.proved_at is None else study.proved_at - begun,
+                ),
             }
         ).finding
 
@@ -230,7 +240,7 @@ class SharedCommits:
         supply = self._supply
         if supply is not None and not supply.specimens.keys() >= set(candidates):
             with self._playing:
-                self._study(supply, answers, store, paired=False).run()
+                self._study(supply, answers, store, [], paired=False).run()
 
     @contextmanager
     def lab(self, engine: Engine, store: Store, watcher: Watcher) -> Iterator[Laboratory]:
@@ -244,8 +254,16 @@ class SharedCommits:
         self._supply = None
 
     def _study(
-        self, sources: Sources, answers: Answers, store: Store, *, paired: bool
+        self,
+        sources: Sources,
+        answers: Answers,
+        store: Store,
+        answered: list[Campaign],
+        *,
+        paired: bool,
     ) -> CommitsStudy:
+        """The study over these answers; each is added to ``answered``, and is its clock."""
+
         def asked(
             question: Question, workload: Workload, search: Search, kind: CampaignKind
         ) -> Campaign:
@@ -253,6 +271,7 @@ class SharedCommits:
             for name in set(campaign.line) - sources.origins.keys():
                 if origin := _origin(name, campaign, store):
                     sources.origins[name] = origin
+            answered.append(campaign)
             return campaign
 
         return CommitsStudy(
@@ -265,6 +284,7 @@ class SharedCommits:
             store=store,
             options=replace(self.document.options, paired=paired),
             together=asked_together,
+            now=lambda: max(_seconds(each.finished_at or "") for each in answered),
         )
 
 
@@ -277,6 +297,30 @@ def _origin(candidate: str, campaign: Campaign, store: Store) -> Provenance | No
     images = store.images_of(candidate)
     measured = [image for image in images if image.key in keys] or images
     return next((image.build for image in measured if image.build is not None), None)
+
+
+def time_of_turns(
+    turns: Sequence[Turn], seconds: float, *, named_s: float, proved_s: float | None
+) -> TimeSpent:
+    """Where the time of all machines went that took turns, as far as they told."""
+    machines = len({turn.machine for turn in turns})
+    each = [turn.spent for turn in turns if turn.spent is not None]
+    builds_s, fills_s, runs_s = (
+        sum(getattr(spent, f"{kind}_s") for spent in each) for kind in ("builds", "fills", "runs")
+    )
+    return TimeSpent(
+        machines=machines,
+        builds_s=round(builds_s, 1),
+        fills_s=round(fills_s, 1),
+        runs_s=round(runs_s, 1),
+        rest_s=round(max(0.0, machines * seconds - builds_s - fills_s - runs_s), 1),
+        named_s=round(named_s, 1),
+        proved_s=None if proved_s is None else round(proved_s, 1),
+    )
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
 
 
 def _made(origin: Provenance) -> tuple[object, ...]:

@@ -32,6 +32,7 @@ from dsharness.model.campaign import (
     SearchChoice,
     Turn,
     TurnState,
+    TurnTime,
     Verdict,
 )
 from dsharness.model.content import (
@@ -215,6 +216,7 @@ __all__ = [
     "Transport",
     "Turn",
     "TurnState",
+    "TurnTime",
     "Usage",
     "UserOrder",
     "Value",

@@ -102,6 +102,7 @@ class Provenance(Value):
     tree: str = Field(description="git's hash of all files that were built, patches included")
     patches: tuple[AppliedPatch, ...] = ()
     toolchain: str = Field(description="the image it was built in")
+    toolchain_id: str = Field(default="", description="as the matrix calls it")
     tools: dict[str, str] = Field(default_factory=dict, description="compilers and libraries")
     flags: tuple[str, ...] = Field(default=(), description="of configure, then of the build")
     notes: tuple[str, ...] = Field(default=(), description="e.g. what was left out, and why")

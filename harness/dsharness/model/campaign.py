@@ -139,6 +139,14 @@ class TurnState(StrEnum):
     GIVEN_UP = "given up"  # interrupted before its last sample; it is taken again
 
 
+class TurnTime(Value):
+    """What a machine's time was spent on for a turn; each second counts once."""
+
+    builds_s: float
+    fills_s: float
+    runs_s: float
+
+
 class Turn(Value):
     """Its id, and those of its samples, follow from what it is: taken twice, it is stored once."""
 
@@ -152,6 +160,11 @@ class Turn(Value):
     state: TurnState = TurnState.PLANNED
     refused: dict[str, str] = Field(
         default_factory=dict, description="candidate that cannot be measured -> why"
+    )
+    spent: TurnTime | None = Field(
+        default=None,
+        description="of one of several machines, since the end of its turn before: with what it "
+        "prepared meanwhile",
     )
 
     @property

@@ -188,6 +188,10 @@ def test_the_same_commit_and_proof_whatever_dies(
     assert alone.returncode == 0, alone.stderr
     one = facts(json.loads(alone.stdout))
     assert facts(found.answer) == one
+    spent = found.answer["spent"]
+    assert spent["machines"] == 2
+    assert 0 < spent["named_s"] < spent["proved_s"] <= found.answer["seconds"]
+    assert spent["runs_s"] > 0
     (culprit,) = found.answer["culprits"]
     assert [suspect["subject"] for suspect in culprit["suspects"]] == ["a sum for each query"]
     assert [each["confirms"] for each in culprit["proof"]] == [True, True, True]

@@ -6,6 +6,7 @@ Jobs are done one by one by the test, so that each way to die or to be asked twi
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,6 +118,19 @@ def test_runs_are_spread_over_all_machines(store: Store) -> None:
         load = Counter(turn.machine for turn in store.planned_turns())
         assert set(load) == set(names)
         assert max(load.values()) <= 3 * min(load.values())
+
+
+def test_a_turn_that_ended_tells_what_its_time_was_spent_on(store: Store) -> None:
+    with fleet_of(store, "a") as fleet:
+        run = begun(store)
+        fleet.labs["a"] = WorldLab(STEP, machine="a")
+        fleet.labs["a"].before_sample = lambda: time.sleep(0.01)
+        finished(fleet, run)
+    turns = turns_of(store, run)
+    told = [turn.spent.runs_s for turn in turns if turn.spent is not None]
+    assert len(told) == len(turns)
+    assert all(s >= 0.01 * len(turn.candidates) for s, turn in zip(told, turns, strict=True))
+    assert sum(told) == pytest.approx(fleet.labs["a"].spent.each_s["runs"], abs=0.01)
 
 
 def test_a_job_that_comes_twice_changes_nothing(store: Store) -> None:

@@ -160,6 +160,14 @@ def test_where_the_time_went_is_the_last_line():
     assert answer_text(findings).endswith("named after 8 min, proved after 11 min")
 
 
+def test_of_several_machines_the_parts_are_of_all_of_them():
+    findings = CASES["found"].findings
+    assert findings.spent is not None
+    spent = findings.spent.model_copy(update={"machines": 2, "rest_s": 773.6})
+    last = answer_text(findings.model_copy(update={"spent": spent})).splitlines()[-1]
+    assert last.startswith("11 min 3 s on 2 machines, 22 min 6 s of both: builds 7 min 2 s (7), ")
+
+
 def test_a_commit_that_only_good_has_is_said_to_be_so():
     (culprit,) = CASES["found"].findings.culprits
     assert "good has it" not in answer_text(CASES["found"].findings)

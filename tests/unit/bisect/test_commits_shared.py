@@ -11,15 +11,16 @@ import pytest
 from histories import Past, git
 from shipped import MATRIX
 
+from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import Range, laid_range
 from dsbisect.commits.commits_request import CommitsRequest
-from dsbisect.commits.shared_commits import SharedCommits, document_of
+from dsbisect.commits.shared_commits import SharedCommits, document_of, time_of_turns
 from dsbisect.search_options import SearchOptions
 from dsbisect.shared_studies import SharedStudies, shared_study
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.errors import SourceError, UsageError
 from dsharness.matrix import find_settings, find_workload
-from dsharness.model import SharedRun
+from dsharness.model import DriverName, Provenance, SharedRun, Turn, TurnTime
 from dsharness.products import product
 
 PATCH = """\
@@ -182,6 +183,40 @@ def test_what_machines_cannot_share_is_refused(past: Past, option: str) -> None:
     scope = laid_range(ask)
     with pytest.raises(UsageError, match=f"--{option}"):
         document_of(replace(ask, **{option: True}), scope, SearchOptions(), "")
+
+
+def turn_of(machine: str, number: int, spent: TurnTime | None) -> Turn:
+    return Turn(
+        campaign_id="c", number=number, candidates=("a", "b"), machine=machine, spent=spent,
+        workload=find_workload(MATRIX, "bind-one"),
+    )  # fmt: skip
+
+
+def test_where_the_time_of_all_machines_went() -> None:
+    """A turn that was given up tells nothing: its time is in what is left."""
+    turns = [
+        turn_of("one", 0, TurnTime(builds_s=60, fills_s=4, runs_s=6)),
+        turn_of("two", 1, TurnTime(builds_s=30, fills_s=4, runs_s=6)),
+        turn_of("two", 2, None),
+    ]
+    spent = time_of_turns(turns, 100.0, named_s=70.0, proved_s=None)
+    assert (spent.machines, spent.builds_s, spent.fills_s, spent.runs_s) == (2, 90, 8, 12)
+    assert (spent.rest_s, spent.named_s, spent.proved_s) == (90, 70, None)
+
+
+def test_another_toolchain_is_told_whichever_machine_used_it() -> None:
+    made = {
+        name: Provenance(
+            driver=DriverName.TREE, source="s", tree=name, toolchain="image", toolchain_id=by,
+            clean=False, seconds=1.0, built_at="2026-11-28T07:00:00+00:00", log="log",
+        )
+        for name, by in (("a", "debian-11"), ("b", "debian-12"), ("c", "debian-12"))
+    }  # fmt: skip
+    assert Sources(origins=made).remarks == (
+        "built by debian-11, the others by debian-12: their libraries differ too: a",
+    )
+    del made["a"]
+    assert Sources(origins=made).remarks == ()
 
 
 def test_refs_that_take_nothing_say_what_to_make(past: Past, tmp_path: Path) -> None:
