@@ -17,12 +17,18 @@ from dsharness.model import Finding
 from dsresults.store import Store
 from dsresults.store.records import put_finding
 from dsresults.store.tables import CAMPAIGNS, SAMPLES, TURNS, RowValues, encode
-from dsresults.watched_series import WatchedSeries, WatchedTip
+from dsresults.watch.watched_series import (
+    PackedTurns,
+    WatchedSeries,
+    WatchedTip,
+    WatchedTurn,
+    machine_shares,
+)
 
 KEPT = Path(__file__).parents[2] / "tests/golden/stores/schema-0005.sql"  # one real search
 OF_CAMPAIGN = 100  # samples of an ended one
 CHUNK = 250_000
-WATCH, SERIES, NIGHTS = "389-ds", 12, 365
+WATCH, SERIES, NIGHTS, OF_NIGHT = "389-ds", 12, 365, 18  # runs, as in quiet nights
 PROFILES, PROFILE_KB = 300, 50
 
 # i counts samples: two of a turn, and fifty turns of a campaign; ids are as random as real ones.
@@ -98,6 +104,8 @@ def _multiply(store: Store, table: Table, row: RowValues, start: int, end: int) 
 
 def _findings() -> Iterator[Finding]:
     """A year of nights of twelve series, and what profiles leave."""
+    runs = (("f" * 12, 37.1), ("0" * 12, 37.2))
+    turns = [WatchedTurn(0, number, "lab-1", 6.0, runs) for number in range(OF_NIGHT // 2)]
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     for night in range(NIGHTS):
         for number in range(SERIES):
@@ -108,6 +116,7 @@ def _findings() -> Iterator[Finding]:
             tip = WatchedTip(
                 series=series, at=at, reference="f" * 40, tip=f"{night:040x}", direction="none",
                 interval=(0.99, 1.01), smallest_pct=3.0, summary="no difference found",
+                turns=PackedTurns.of(turns), machines=machine_shares(turns, ()),
             )  # fmt: skip
             yield tip.finding.model_copy(update={"found_at": at})
     for number in range(PROFILES):

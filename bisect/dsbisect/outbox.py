@@ -21,7 +21,7 @@ from typing import Protocol
 
 from dsharness.errors import RefusedError, UnreachableError, UsageError
 from dsharness.process.command import atomic_write
-from dsresults.watched_series import Alarm
+from dsresults.watch.alarms import Alarm
 
 LIMIT_S = 30.0
 MOST_TITLE = 200

@@ -18,7 +18,7 @@ from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.commits_study import CommitsResult, run_commits
 from dsbisect.commits.commits_text import findings_data
 from dsbisect.search_options import SearchOptions
-from dsbuilds.history.culprit import equivalents
+from dsbuilds.history.culprit import commit_page, equivalents
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError
@@ -29,17 +29,17 @@ from dsharness.yaml_files.shape import read_checked
 from dslab.watcher import Watcher
 from dsresults.report.upstream_issue import upstream_issue
 from dsresults.store import Store
-from dsresults.watched_series import (
-    AlarmEvent,
+from dsresults.watch.alarms import AlarmEvent, alarms_of, sighted, taken_back
+from dsresults.watch.watched_series import (
+    PackedTurns,
     WatchedSeries,
     WatchedTip,
-    alarms_of,
+    machine_shares,
     moment,
     next_reference,
     seen_already,
-    sighted,
-    taken_back,
     tips_of,
+    turns_of,
 )
 
 
@@ -141,6 +141,7 @@ class WatchPass:
         self, series: WatchedSeries, ask: CommitsRequest, repository: Repository
     ) -> WatchedTip:
         begun, commit = time.monotonic(), repository.commit(ask.bad)
+        scope = laid_range(ask)
 
         def tip(**facts: object) -> WatchedTip:
             return WatchedTip.model_validate(
@@ -152,11 +153,11 @@ class WatchPass:
                     "subject": commit.subject,
                     "committed": commit.date,
                     "seconds": round(time.monotonic() - begun, 1),
+                    "commit_page": commit_page(repository, scope.source),
                     **facts,
                 }
             )
 
-        scope = laid_range(ask)
         if len(scope.groups) == 1:
             found = tip(direction="none", summary="nothing that the server is made of has changed")
         else:
@@ -202,6 +203,7 @@ def _facts(outcome: CommitsResult) -> dict[str, object]:
     first = next(iter(findings.culprits), None)
     named = first.suspects[0].hash if first and len(first.suspects) == 1 else None
     said = [culprit.answer for culprit in findings.culprits] or [whole.summary]
+    turns = turns_of(outcome.samples, findings.campaigns, whole.metric)
     return {
         "direction": whole.direction,
         "effect": whole.effect,
@@ -212,4 +214,6 @@ def _facts(outcome: CommitsResult) -> dict[str, object]:
         "proved": first.proved if first else None,
         "summary": "; ".join(said),
         "campaigns": findings.campaigns,
+        "turns": PackedTurns.of(turns),
+        "machines": machine_shares(turns, (sample.machine for sample in outcome.samples)),
     }

@@ -22,7 +22,7 @@ from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import given_file
 from dsharness.process.command import atomic_write, writing
 from dsresults.number_text import capital, counted
-from dsresults.report.html_page import page_environment, utc
+from dsresults.page_files import page_environment, utc
 from dsvalidate.attestation import (
     Predicate,
     Result,

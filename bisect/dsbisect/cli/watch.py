@@ -11,9 +11,9 @@ from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, ReportFolder, 
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsresults.report.watch_page import WatchState
     from dsresults.store import Store
-    from dsresults.watched_series import Alarm
+    from dsresults.watch.alarms import Alarm
+    from dsresults.watch.watch_state import WatchState
 
 app = typer.Typer(help="Measure branches as they grow; decide on alarms, and release their texts.")
 
@@ -58,8 +58,9 @@ def watch_run(
     from dsharness.containers.engine_probe import detect
     from dsharness.errors import SurroundingsError
     from dsharness.matrix import load_matrix
-    from dsresults.report.watch_page import told_watch, write_watch
     from dsresults.store import Store
+    from dsresults.watch.watch_page import write_watch
+    from dsresults.watch.watch_state import told_watch
 
     checked = load_matrix(matrix, folder=False)
     asked = read_watch(watch, checked)
@@ -102,15 +103,15 @@ def watch_show(
 
     Example: dsbisect watch show 5b3a7c1d2e4f
     """
-    from dsresults.report.watch_page import told_watch, write_watch
     from dsresults.store import Store
-    from dsresults.watched_series import alarms_of
+    from dsresults.watch.alarms import alarms_of
+    from dsresults.watch.watch_state import told_watch
 
     with Store.open(store, create=False) as opened:
         state = _state(opened, name)
         known = {alarm.id: alarm for alarm in alarms_of(opened.findings("alarm"))}
     if state.series:
-        pages = (str(write_watch(output, state)),) if output else ()
+        pages = (_written(output, state),) if output else ()
         text = "\n".join((*told_watch(state), *pages))
         typer.echo(state.model_dump_json(indent=2) if as_json else text)
         return
@@ -137,7 +138,8 @@ def watch_set(
     Example: dsbisect watch set 5b3a7c1d2e4f accepted --note "safer hashes are worth it"
     """
     from dsresults.store import Store
-    from dsresults.watched_series import AlarmEvent, AlarmState, alarms_of, moment
+    from dsresults.watch.alarms import AlarmEvent, AlarmState, alarms_of
+    from dsresults.watch.watched_series import moment
 
     if state not in {each.value for each in AlarmState}:
         raise UsageError(
@@ -178,7 +180,8 @@ def watch_release(
     """
     from dsbisect.outbox import outlet
     from dsresults.store import Store
-    from dsresults.watched_series import AlarmEvent, AlarmState, alarms_of, moment
+    from dsresults.watch.alarms import AlarmEvent, AlarmState, alarms_of
+    from dsresults.watch.watched_series import moment
 
     way = outlet(to)
     with Store.open(store, create=False) as opened:
@@ -200,9 +203,17 @@ def watch_release(
     typer.echo(event.model_dump_json(indent=2) if as_json else told)
 
 
+def _written(folder: Path, state: WatchState) -> str:
+    """Pages take a while to import, and most who ask want none."""
+    from dsresults.watch.watch_page import write_watch
+
+    return str(write_watch(folder, state))
+
+
 def _state(store: Store, name: str) -> WatchState:
-    from dsresults.report.watch_page import watch_state
-    from dsresults.watched_series import alarms_of, tips_of
+    from dsresults.watch.alarms import alarms_of
+    from dsresults.watch.watch_state import watch_state
+    from dsresults.watch.watched_series import tips_of
 
     known = store.findings("watched", "alarm")
     return watch_state(name, tips_of(known, name), alarms_of(known))

@@ -159,6 +159,11 @@ def _place(path: str, source: SourceFacts) -> tuple[bool, float, str]:
     return source.kind_of(path) != SERVER, -next(fits, source.other_paths), path
 
 
+def commit_page(repository: Repository, source: SourceFacts) -> str:
+    """What a commit's hash makes its page of, where the repository's host is a known one."""
+    return link(repository.remotes, "", source.commit_pages) or ""
+
+
 def link(remotes: tuple[str, ...], commit: str, pages: Mapping[str, str]) -> str | None:
     """The commit's page where its host is a known one; ``pages`` are the product's own hosts."""
     for remote in remotes:

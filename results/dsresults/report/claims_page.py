@@ -10,7 +10,7 @@ from dsharness.model import Value
 from dsresults.compare.bind_lines import BindFigures, BindLine
 from dsresults.compare.claim_outcomes import ClaimAnswer, ClaimsAnswer
 from dsresults.number_text import milliseconds, significant, whole
-from dsresults.report.html_page import page_environment, utc
+from dsresults.page_files import page_environment, utc, write_files
 from dsresults.report.percentile_chart import (
     MOST_LINES,
     AxisMark,
@@ -19,7 +19,6 @@ from dsresults.report.percentile_chart import (
     round_values,
     spread,
 )
-from dsresults.report.report_source import write_files
 
 AREA = PlotArea(width=700.0, right=470.0)
 WIDER = 1.3  # than the lowest and highest rate

@@ -10,9 +10,8 @@ from dsresults.compare.endured_phases import Endurance, EnduranceMoment, Enduran
 from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.usage_courses import CoursePoint
 from dsresults.number_text import significant, whole
-from dsresults.report.html_page import page_environment, utc
+from dsresults.page_files import page_environment, utc, write_files
 from dsresults.report.percentile_chart import PLOT, LinePlot
-from dsresults.report.report_source import write_files
 from dsresults.report.usage_chart import course_plot
 
 AXIS = "per cent of the top rate, from where a phase begins"

@@ -9,10 +9,9 @@ import base64
 import hashlib
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import cache
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from dsharness.measure.metric import Metric
@@ -24,6 +23,7 @@ from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.self_checks import told
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import significant
+from dsresults.page_files import page_environment, utc
 from dsresults.profile_pair import FLAME_WIDTH, changed_functions, flame_graphs, heap_changes
 from dsresults.report.answer_picture import AREA, Picture, percent, pictures, sentences
 from dsresults.report.percentile_chart import PLOT, percentile_charts
@@ -57,19 +57,6 @@ def _hash(text: str) -> str:
 def figure_text(picture: Picture) -> str:
     """A picture as a file of its own, with its style."""
     return report_environment().get_template("figure.svg.jinja").render(picture=picture)
-
-
-def utc(moment: str | None) -> str:
-    """A stored moment as UTC to the second; anything else is shown unchanged."""
-    if not moment:
-        return ""
-    try:
-        parsed = datetime.fromisoformat(moment)
-        aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-        shown = aware.astimezone(UTC)  # no UTC for a first or last hour of all time
-    except (ValueError, OverflowError):
-        return moment
-    return f"{shown.replace(tzinfo=None).isoformat(sep=' ', timespec='seconds')} UTC"
 
 
 class Spark(Value):
@@ -107,18 +94,6 @@ def sample_metrics(comparison: ComparisonTable) -> tuple[Metric, ...]:
     """Return what is shown of each sample: what decided, and what most readers ask for."""
     decider = filter(None, (comparison.value_shown,))
     return tuple(dict.fromkeys((RATE, *decider, CPU, CLIENT_CPU)))
-
-
-def page_environment(*packages: str) -> Environment:
-    """Renders the templates of these packages, and this one's: every text escaped, none missing."""
-    loaders = [PackageLoader(package) for package in (*packages, "dsresults")]
-    return Environment(
-        loader=ChoiceLoader(loaders),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 @cache

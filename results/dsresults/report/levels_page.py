@@ -13,7 +13,7 @@ from dsharness.model import Value
 from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.load_levels import LoadLevels, RowLevels
 from dsresults.number_text import significant
-from dsresults.report.html_page import page_environment, utc
+from dsresults.page_files import page_environment, utc, write_files
 from dsresults.report.percentile_chart import (
     MOST_LINES,
     PLOT,
@@ -25,7 +25,6 @@ from dsresults.report.percentile_chart import (
     time_marks,
     time_scale,
 )
-from dsresults.report.report_source import write_files
 
 DRAWN = (50.0, 99.0)
 MOST_MARKS = 6

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dsharness.errors import DsbisectError, UsageError
 from dsharness.model import Campaign, Image, Matrix, Row, Sample
 from dsharness.paths import data_home
-from dsharness.process.command import atomic_write, disk_error
 from dsharness.products import notable_versions, product, product_of
 from dsharness.products.catalog import published_suites, suites_of, version_of
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, column
 from dsresults.compare.latency_curves import latency_curves
 from dsresults.compare.usage_courses import usage_courses
+from dsresults.page_files import write_files
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.explanation import explain
 from dsresults.report.html_page import render_html
@@ -179,21 +177,3 @@ def write_report(folder: Path, data: ReportData) -> Path:
     texts = {JSON: data.model_dump_json(indent=2) + "\n", MARKDOWN: render_markdown(data)}
     write_files(folder, {**texts, HTML: html})
     return folder / HTML
-
-
-def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write texts by their names; UsageError for a folder that cannot hold them."""
-    try:
-        for name, text in files.items():
-            atomic_write(folder / name, text)
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise disk_error(error, folder) from error
-        raise _unwritable(folder, error) from error
-
-
-def _unwritable(folder: Path, error: OSError) -> DsbisectError:
-    return UsageError(
-        f"the report cannot be written to {folder}: {error.strerror or error}",
-        hint="name a folder that you may write to",
-    )

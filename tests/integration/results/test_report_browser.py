@@ -9,94 +9,26 @@ The search is `tests/real/debian.jsonl`. To measure it again:
 
 from __future__ import annotations
 
-import html
 import json
 import os
-import re
 import shutil
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
-from accessibility import serious
+from accessibility import BROWSER, serious
+from browser import browse, looked_at
 from seen_page import Part, seen_page
 from shipped import MATRIX
 
-from dsharness.process.command import run
-from dsharness.process.deadline import Deadline
 from dsresults.report import report_data, write_report
 from dsresults.store import Store
 
 ROOT = Path(__file__).parents[3]
 REAL = ROOT / "tests/real/debian.jsonl"
-BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
-OPTIONS = (
-    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-default-apps "
-    "--allow-file-access-from-files --virtual-time-budget=3000 --hide-scrollbars"
-)
 WIDTH, HEIGHT = 1000, 1040  # of the picture
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium here")
-
-# One start of the browser looks at each width and scheme.
-PROBE = """<pre id=out></pre><script>
-  async function look(width) {
-    const frame = document.createElement('iframe');
-    frame.style = `width:${width}px;height:900px;border:0`;
-    frame.src = PAGE;
-    document.body.append(frame);
-    await new Promise(resolve => frame.onload = resolve);
-    const seen = frame.contentDocument, rooted = seen.documentElement;
-    const view = seen.defaultView;
-    return {
-      width: rooted.scrollWidth,
-      paper: view.getComputedStyle(seen.body).backgroundColor,
-      requests: view.performance.getEntriesByType('resource').map(one => one.name),
-      names: [...seen.querySelectorAll('.candidates tbody th')].map(one => {
-        const range = seen.createRange();
-        range.selectNodeContents(one.firstChild);
-        return new Set([...range.getClientRects()].map(line => line.top)).size;
-      }),
-    };
-  }
-  (async () => {
-    const found = {};
-    for (const width of WIDTHS) found[width] = await look(width);
-    out.textContent = JSON.stringify(found);
-  })();
-</script>"""
-
-
-def browse(folder: Path, page: Path, *argv: str) -> str:
-    """What the browser prints; it reaches no network itself."""
-    done = run(
-        [
-            str(BROWSER),
-            *OPTIONS.split(),
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            f"--user-data-dir={folder / 'profile'}",
-            *argv,
-            page.as_uri(),
-        ],
-        deadline=Deadline.after(90),
-    )
-    assert done.ok, done
-    return done.stdout
-
-
-def looked_at(folder: Path, page: Path, *widths: int, dark: bool = False) -> dict[str, Any]:
-    """What the page looks like in frames of these widths, and what it asked for."""
-    frame = folder / "frame.html"
-    text = PROBE.replace("PAGE", json.dumps(page.as_uri())).replace("WIDTHS", json.dumps(widths))
-    frame.write_text(f"<body>{text}", encoding="utf-8")
-    scheme = ("--blink-settings=preferredColorScheme=0",) if dark else ()
-    shown = browse(folder, frame, "--dump-dom", *scheme)
-    found = re.search(r'<pre id="out">(\{.*?\})</pre>', shown)
-    assert found, shown
-    seen: dict[str, Any] = json.loads(html.unescape(found[1]))
-    return seen
 
 
 @pytest.fixture(scope="module")

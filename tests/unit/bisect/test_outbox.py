@@ -14,7 +14,7 @@ import pytest
 
 from dsbisect.outbox import outlet
 from dsharness.errors import RefusedError, UnreachableError, UsageError
-from dsresults.watched_series import Alarm, AlarmState
+from dsresults.watch.alarms import Alarm, AlarmState
 
 ALARM = Alarm(
     id="a1", state=AlarmState.NAMED, commit=40 * "a", title="bind costs\nmore", text="`@all`\n",

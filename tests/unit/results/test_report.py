@@ -25,8 +25,8 @@ from dsharness.containers.engine import Engine
 from dsharness.machine.host import machine_now, share_cpus
 from dsharness.model import Machine
 from dsresults.number_text import significant
+from dsresults.page_files import utc
 from dsresults.report import ReportData, render_html, render_text, report_data
-from dsresults.report.html_page import utc
 from dsresults.report.report_data import repeat_command
 
 ENGINE = Engine(

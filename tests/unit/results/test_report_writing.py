@@ -6,6 +6,7 @@ import pytest
 from reported import without_difference
 
 from dsharness.errors import DiskFullError, UsageError
+from dsresults import page_files
 from dsresults.report import ReportData, default_folder, report_source, write_report
 
 
@@ -40,7 +41,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
     def full(_path, _text):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report_source, "atomic_write", full)
+    monkeypatch.setattr(page_files, "atomic_write", full)
     with pytest.raises(DiskFullError):
         write_report(tmp_path, without_difference())
 

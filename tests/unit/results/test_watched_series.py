@@ -3,47 +3,30 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from accessibility import needs_browser, serious
 from hypothesis import given
 from hypothesis import strategies as st
+from store_values import sample as stored
+from watched_tips import STABLE, events_as_stored, tip
 
-from dsharness.model import Finding
-from dsresults.report.watch_page import render_watch, told_watch, watch_state
-from dsresults.watched_series import (
+from dsharness.model import Machine, Sample
+from dsresults.watch.alarms import (
     AlarmEvent,
     AlarmState,
-    WatchedSeries,
-    WatchedTip,
     alarms_of,
+    sighted,
+    taken_back,
+)
+from dsresults.watch.watched_series import (
+    PackedTurns,
+    WatchedTurn,
+    machine_shares,
     next_reference,
     points_of,
     seen_already,
-    sighted,
-    taken_back,
-    tips_of,
+    turns_of,
 )
-
-MAIN = WatchedSeries(watch="w", branch="main", workload="bind-one", metric="cost")
-STABLE = MAIN.model_copy(update={"branch": "stable"})
-BEGIN = datetime(2026, 11, 27, 6, tzinfo=UTC)
-
-
-def tip(number: int, direction: str = "none", **changes: object) -> WatchedTip:
-    facts = {
-        "series": MAIN,
-        "at": (BEGIN + timedelta(hours=number)).isoformat(timespec="milliseconds"),
-        "reference": 40 * "0",
-        "tip": f"{number:040x}",
-        "direction": direction,
-        "effect": 1.5 if direction in {"slower", "faster"} else None,
-        "interval": (1.4, 1.6) if direction in {"slower", "faster"} else None,
-        "smallest_pct": 2.0,
-        "summary": direction,
-    }
-    return WatchedTip.model_validate(facts | changes)
 
 
 def test_a_reference_stays_pinned_until_a_difference_is_found() -> None:
@@ -63,10 +46,6 @@ def test_a_tip_is_looked_at_once_unless_its_answer_is_open() -> None:
     assert seen_already([tip(1, "impossible")], tip(1).tip), "until the branch grows"
     assert not seen_already([tip(1, "unknown")], tip(1).tip)
     assert not seen_already([tip(1)], tip(2).tip)
-
-
-def events_as_stored(*events: AlarmEvent | None) -> list[Finding]:
-    return [each.finding for each in events if each]
 
 
 def test_only_a_slower_tip_is_an_alarm_and_a_proof_names_it() -> None:
@@ -141,26 +120,58 @@ def test_levels_are_the_product_of_what_was_found(steps: list[tuple[str, float]]
         assert point.high >= point.ratio * 0.9999
 
 
-def test_the_page_tells_alarms_and_series() -> None:
-    slow = tip(2, "slower", named=40 * "a", proved=True, summary="<b>slower</b>")
-    tips = [tip(1), slow, tip(3)]
-    event = sighted([], slow, title="bind costs 1.5 times more CPU", text="a `<script>`")
-    findings = [*(each.finding for each in tips), *events_as_stored(event)]
-    assert tips_of(findings, "w") == tuple(tips)
-    assert tips_of(findings, "other") == ()
-    state = watch_state("w", tips_of(findings, "w"), alarms_of(findings))
-    assert state.answer.startswith("1 open: aaaaaaaaaaaa; 3 tips in 1 series")
-    page = render_watch(state)
-    assert "<script>" not in page
-    assert "<b>slower" not in page
-    assert page.count("<polyline") == 1
-    assert "aaaaaaaaaaaa  named      bind costs 1.5 times" in "\n".join(told_watch(state))
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+RUNS = st.tuples(NAMES, st.none() | st.floats(allow_nan=False, allow_infinity=False))
+TURNS = st.builds(
+    WatchedTurn,
+    st.integers(0, 9),
+    st.integers(0, 999),
+    NAMES,
+    st.floats(0, 1e6),
+    st.lists(RUNS, max_size=4).map(tuple),
+)
 
 
-@needs_browser
-@pytest.mark.whole
-def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
-    slow = tip(2, "slower", named=40 * "a", proved=True)
-    event = sighted([], slow, title="bind costs 1.5 times more CPU", text="a text")
-    alarms = alarms_of(events_as_stored(event))
-    assert serious(render_watch(watch_state("w", [tip(1), slow, tip(3)], alarms))) == []
+@given(st.lists(TURNS, max_size=6))
+def test_turns_come_back_from_their_text_as_they_were(turns: list[WatchedTurn]) -> None:
+    assert PackedTurns.of(turns).turns == tuple(turns)
+
+
+def test_samples_of_a_turn_stand_together_and_their_time_counts_once() -> None:
+    def sample(campaign: str, turn: int, row: str, second: int, **changes: object) -> Sample:
+        at = f"2026-11-27T06:00:{second:02d}+00:00"
+        facts = {"campaign_id": campaign, "candidate_id": row, "turn": turn, "started_at": at}
+        return stored(f"{campaign}{turn}{row}", **facts, duration_s=4.0, **changes)
+
+    samples = [
+        sample("second", 0, "a", 30),
+        sample("first", 1, "b", 13, invalid=("the server ended",)),
+        sample("first", 1, "a", 10),
+        sample("first", 0, "a", 0),
+        sample("first", 0, "b", 0),
+    ]
+    found = turns_of(samples, ("first", "second"), "rate")
+    assert [(each.campaign, each.number, each.seconds) for each in found] == [
+        (0, 0, 4.0), (0, 1, 7.0), (1, 0, 4.0),
+    ]  # fmt: skip
+    rate = samples[0].value("rate")
+    assert rate
+    assert found[1].runs == (("b", None), ("a", rate))
+
+
+def test_a_machine_s_noise_is_of_runs_of_the_same_candidate_in_the_same_campaign() -> None:
+    def turn(campaign: int, number: int, *runs: tuple[str, float | None]) -> WatchedTurn:
+        return WatchedTurn(campaign, number, "m", 5.0, runs)
+
+    turns = [
+        turn(0, 0, ("a", 100.0), ("b", 200.0)),
+        turn(0, 1, ("a", 110.0), ("b", None)),
+        turn(1, 0, ("a", 900.0), ("b", -1.0)),
+        WatchedTurn(0, 2, "other", 5.0, ()),
+    ]
+    share, other = machine_shares(turns, [Machine(id="m", facts={"cpu_model": "A CPU"})])
+    assert (share.id, share.text, share.turns, share.runs) == ("m", "A CPU", 3, 6)
+    assert share.seconds == 15.0
+    assert share.freedom == 1
+    assert share.squares == pytest.approx(math.log(1.1) ** 2 / 2)
+    assert (other.text, other.freedom) == ("", 0)

@@ -1,71 +1,20 @@
-"""What a standing watch has seen: tips of branches, alarms, and what became of them. Pure.
+"""Alarms of a standing watch: one cause is one alarm, wherever it was seen. Pure.
 
-All of it is a log that only grows: each tip and each change of an alarm is a finding of its own.
+What becomes of an alarm is a log that only grows: each change is a finding of its own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Literal
 
 from pydantic import Field
 
 from dsharness.model import Finding, Value
+from dsresults.watch.watched_series import WatchedSeries, WatchedTip
 
 FIXED_SHARE = 0.5  # of an alarm's log-ratio that a change to the better must take back
-
-
-class WatchedSeries(Value):
-    """One line of measurements: a branch under a workload."""
-
-    watch: str
-    branch: str
-    workload: str
-    metric: str
-
-    def __str__(self) -> str:
-        return f"{self.branch} with {self.workload}"
-
-
-class WatchedTip(Value):
-    """A branch's newest commit, measured next to the series' reference."""
-
-    series: WatchedSeries
-    at: str = Field(description="UTC, ISO 8601: when the answer stood")
-    reference: str = Field(description="the commit that it was compared with")
-    tip: str
-    subject: str = ""
-    committed: str = Field(default="", description="the tip's date")
-    direction: Literal["slower", "faster", "none", "unknown", "impossible"]
-    effect: float | None = None
-    interval: tuple[float, float] | None = None
-    confidence: float | None = None
-    smallest_pct: float | None = Field(default=None, description="that it could have seen")
-    named: str | None = Field(default=None, description="the commit behind a difference")
-    proved: bool | None = None
-    summary: str
-    campaigns: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-    @property
-    def differs(self) -> bool:
-        return self.direction in {"slower", "faster"}
-
-    @property
-    def log_ratio(self) -> float:
-        """Above 0 where the tip is worse; 0 where no difference was found."""
-        if not self.differs or not self.effect:
-            return 0.0
-        return math.log(self.effect) * (1 if self.direction == "slower" else -1)
-
-    @property
-    def finding(self) -> Finding:
-        return Finding.now(
-            "watched", self, title=f"{self.series}: {self.tip[:12]}", answer=self.summary
-        )
 
 
 class AlarmState(StrEnum):
@@ -129,19 +78,6 @@ class Alarm(Value):
         return frozenset(name for each in self.events for name in (each.commit, *each.same) if name)
 
 
-def moment() -> str:
-    """Now, as it is stored."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def tips_of(findings: Iterable[Finding], watch: str) -> tuple[WatchedTip, ...]:
-    """All tips of a watch in the order of their answers."""
-    found = (WatchedTip.model_validate(each.value) for each in findings if each.kind == "watched")
-    return tuple(
-        sorted((each for each in found if each.series.watch == watch), key=lambda each: each.at)
-    )
-
-
 def alarms_of(findings: Iterable[Finding]) -> tuple[Alarm, ...]:
     """All alarms, the newest first; the latest event says the state."""
     events = [AlarmEvent.model_validate(each.value) for each in findings if each.kind == "alarm"]
@@ -166,21 +102,6 @@ def _alarm(name: str, events: Sequence[AlarmEvent]) -> Alarm:
         since=events[0].at,
         events=tuple(events),
     )
-
-
-def next_reference(tips: Sequence[WatchedTip], first: str) -> str:
-    """What the next tip of a series is compared with: pinned, until a difference was found.
-
-    So that what creeps in by steps too small to be seen is seen in the end. After a named commit
-    it is that commit; after one that was not named, the tip that differed.
-    """
-    found = [tip for tip in tips if tip.differs]
-    return (found[-1].named or found[-1].tip) if found else first
-
-
-def seen_already(tips: Sequence[WatchedTip], tip: str) -> bool:
-    """Whether the answer about this tip stands; of an unknown one more is worth a try."""
-    return bool(tips) and tips[-1].tip == tip and tips[-1].direction != "unknown"
 
 
 def sighted(
@@ -232,36 +153,3 @@ def taken_back(alarms: Sequence[Alarm], tip: WatchedTip) -> tuple[AlarmEvent, ..
         and seen.effect
         and -tip.log_ratio >= FIXED_SHARE * math.log(seen.effect)
     )
-
-
-class SeriesPoint(Value):
-    """Where a tip stands, as a multiple of the series' first reference."""
-
-    at: str
-    tip: str
-    ratio: float
-    low: float
-    high: float
-
-
-def points_of(tips: Sequence[WatchedTip]) -> tuple[SeriesPoint, ...]:
-    """Each tip's level: the differences found so far, multiplied; what says nothing has none."""
-    level, points = 0.0, []
-    for tip in tips:
-        if tip.direction in {"unknown", "impossible"}:
-            continue
-        sign = 1 if tip.direction == "slower" else -1
-        ends = sorted(sign * math.log(each) for each in tip.interval or () if each > 0)
-        near = math.log1p((tip.smallest_pct or 0.0) / 100)
-        low, high = (ends[0], ends[-1]) if tip.differs and ends else (-near, near)
-        points.append(
-            SeriesPoint(
-                at=tip.at,
-                tip=tip.tip,
-                ratio=math.exp(level + tip.log_ratio),
-                low=math.exp(level + low),
-                high=math.exp(level + high),
-            )
-        )
-        level += tip.log_ratio
-    return tuple(points)

@@ -1,0 +1,1 @@
+"""What a standing watch has seen, its alarms, and its pages."""

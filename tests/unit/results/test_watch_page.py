@@ -1,0 +1,147 @@
+"""A watch's pages: alarms with their history, points that lead to commits and runs, machines."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from accessibility import needs_browser, serious
+from hypothesis import given
+from hypothesis import strategies as st
+from seen_page import Part, seen_page
+from watched_tips import FORGE, MAIN, STABLE, measured, tip, watch_with_an_alarm
+
+from dsresults.watch.series_chart import series_chart
+from dsresults.watch.watch_page import PAGE, page_names, render_page, write_watch
+from dsresults.watch.watch_state import WatchedBranchTips, told_watch, watch_state
+
+
+def pages() -> dict[str, str]:
+    state = watch_with_an_alarm()
+    return {name: render_page(state, name) for name in page_names(state)}
+
+
+def test_the_first_page_tells_alarms_series_machines_and_cost() -> None:
+    state = watch_with_an_alarm()
+    assert state.answer.startswith("1 open: aaaaaaaaaaaa; 5 tips in 2 series")
+    assert "aaaaaaaaaaaa  named      bind costs 1.5 times" in "\n".join(told_watch(state))
+    shown: Part = seen_page(render_page(state, PAGE))
+    alarms, series, machines = shown.all("table")
+    (row,) = alarms.rows[1:]
+    assert row[:2] == ["aaaaaaaaaaaa since 2026-11-27 08:00:00 UTC", "named"]
+    assert "What became of it: 1 2026-11-27 08:00:00 UTC named main with bind-one:" in row[2]
+    assert [row[0] for row in series.rows[1:]] == ["main with bind-one", "stable with bind-one"]
+    assert series.rows[1][3] == "1.50\u00d7"
+    assert machines.rows[1] == ["A CPU, 2 CPUs, kernel 6.12 lab-1", "7.73 %", "8", "16", "0.0133"]
+    assert "0.100 machine hours in all" in shown.text
+
+
+def test_text_of_commits_and_alarms_is_only_text() -> None:
+    for page in pages().values():
+        assert "<script>" not in page
+        assert "<b>slower" not in page
+        assert "<b>a change" not in page
+
+
+def test_every_point_leads_to_its_commit_and_its_runs() -> None:
+    found = pages()
+    state = watch_with_an_alarm()
+    links = re.findall(r'href="(series-[^"#]*)#(t\d+)"', found[PAGE])
+    assert set(links) == {
+        (each.page, f"t{n}") for each in state.series for n in range(len(each.tips))
+    }
+    for name, anchor in links:
+        assert f'id="{anchor}"' in found[name]
+    main = seen_page(found[state.series[0].page])
+    articles = {part.attributes["id"]: part for part in main.all("article")}
+    assert list(articles) == ["t3", "t2", "t1", "t0"], "the newest first"
+    slow = articles["t1"]
+    assert f"{FORGE}{2:040x}" in [link.attributes["href"] for link in slow.all("a")]
+    assert f"{PAGE}#alarm-aaaaaaaaaaaa" in [link.attributes["href"] for link in slow.all("a")]
+    assert "dsbisect report campaign" in slow.text
+    assert slow.all("table")[0].rows[1:] == [
+        ["0", "A CPU, 2 CPUs, kernel 6.12", "6.0 s", "000000000000 10.0, 000000000000 12.0"],
+        ["1", "A CPU, 2 CPUs, kernel 6.12", "6.0 s", "000000000000 11.0, 000000000000 11.0"],
+    ]
+
+
+@pytest.mark.parametrize("page", ["", "javascript:alert(1)//", "http://example.org/"])
+def test_a_commit_of_no_known_forge_is_no_link(page: str) -> None:
+    state = watch_state("w", [measured(1, commit_page=page)], ())
+    shown = seen_page(render_page(state, state.series[0].page))
+    assert [link.attributes["href"] for link in shown.all("article")[0].all("a")] == []
+    assert f"{1:040x}"[:12] in shown.text
+
+
+def test_steps_are_marked() -> None:
+    (chart, quiet) = map(series_chart, watch_with_an_alarm().series)
+    (step,) = chart.steps
+    assert (step.kind, step.label) == ("slower", "1.50\u00d7 slower")
+    assert step.x == chart.places[1].x
+    assert [place.kind for place in chart.places] == ["none", "slower", "none", "open"]
+    assert quiet.steps == ()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10**7), st.sampled_from(["none", "slower", "faster", "unknown"])),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_a_chart_has_a_place_to_click_for_each_tip_and_all_of_it_is_inside(
+    moments: list[tuple[int, str]],
+) -> None:
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    tips = [
+        tip(number, word, at=(begin + timedelta(seconds=second)).isoformat())
+        for number, (second, word) in enumerate(sorted(moments))
+    ]
+    chart = series_chart(WatchedBranchTips(series=MAIN, tips=tuple(tips)))
+    area = chart.area
+    assert [place.number for place in chart.places] == list(range(len(tips)))
+    assert chart.places[0].reach_x == area.left
+    end = area.left
+    for place in chart.places:
+        assert area.left <= place.x <= area.right
+        assert area.top <= place.y <= area.bottom
+        assert place.reach_x == pytest.approx(end, abs=0.2)
+        end = place.reach_x + place.reach_width
+    assert end == pytest.approx(area.right, abs=0.2)
+    assert len(chart.steps) == sum(each.differs for each in tips)
+    assert 2 <= len(chart.up) <= 7
+    assert all(area.top <= mark.at <= area.bottom for mark in chart.up)
+
+
+def test_names_that_differ_in_odd_letters_only_have_pages_of_their_own() -> None:
+    odd = [MAIN.model_copy(update={"branch": name}) for name in ("a/b", "a-b", "../a b", "\u00e4")]
+    names = [WatchedBranchTips(series=each, tips=(tip(1),)).page for each in odd]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"series-[a-z0-9.-]+\.html", name) for name in names)
+    assert not any(".." in name for name in names)
+
+
+def test_a_page_is_written_again_only_when_it_would_say_something_else(tmp_path: Path) -> None:
+    state = watch_with_an_alarm()
+    main, stable = (tmp_path / each.page for each in state.series)
+    assert write_watch(tmp_path, state) == tmp_path / PAGE
+    written = json.loads((tmp_path / "watch.json").read_text(encoding="utf-8"))
+    assert written["id"] == "w"
+    for page in (main, stable):
+        page.write_text(page.read_text(encoding="utf-8") + "<!-- old -->", encoding="utf-8")
+    tips = [one for each in state.series for one in each.tips]
+    write_watch(tmp_path, watch_state("w", [*tips, measured(9, series=STABLE)], state.alarms))
+    assert main.read_text(encoding="utf-8").endswith("<!-- old -->")
+    assert not stable.read_text(encoding="utf-8").endswith("<!-- old -->")
+    write_watch(tmp_path, watch_state("w", tips, ()))
+    assert "alarm-" not in main.read_text(encoding="utf-8"), "its alarm is gone"
+
+
+@needs_browser
+@pytest.mark.whole
+def test_nothing_of_the_pages_is_hidden_from_any_reader() -> None:
+    for name, page in pages().items():
+        assert serious(page) == [], name
