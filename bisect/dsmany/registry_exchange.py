@@ -25,7 +25,7 @@ from dsimages.registry import Registry, UnfitImageError, architecture_of, pulled
 from dsresults.store import Store
 from dsresults.store.shared_records import find_given_image, find_machines, put_given_image
 
-AWAY_S = 120.0  # so long a registry that failed is left alone
+AWAY_S, LONGEST_AWAY_S = 120.0, 3600.0  # so long a registry that failed is left alone
 T = TypeVar("T")
 
 
@@ -40,6 +40,7 @@ class RegistryExchange:
     tell: Callable[[str], None]
     now: Callable[[], float] = time.monotonic
     _there: set[tuple[str, str]] = field(default_factory=set)  # kinds and keys that others can have
+    _away_s: float = 0.0
     _left_alone_until: float = 0.0
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -60,6 +61,7 @@ class RegistryExchange:
                 return None
             began = self.now()
             pulled(self.engine, self.registry, given.digest, key, reference, self._log)
+            self._away_s = 0.0
             try:
                 made = use()
             except DsbisectError as error:
@@ -83,6 +85,7 @@ class RegistryExchange:
             began, tag = self.now(), f"{kind}-{self.architecture}-{key}"
             with lay() as reference:
                 digest = pushed(self.engine, self.registry, reference, key, tag, self._log)
+            self._away_s = 0.0
             image = GivenImage(
                 key=key,
                 kind=kind,
@@ -112,11 +115,9 @@ class RegistryExchange:
         except (DsbisectError, OSError) as error:
             told = error.message if isinstance(error, DsbisectError) else str(error)
             with self._guard:
-                self._left_alone_until = self.now() + AWAY_S
-            self.tell(
-                f"{what}: {instead}: {told}; the registry is asked again in {AWAY_S:.0f} s at the "
-                "earliest"
-            )
+                self._away_s = min(2 * self._away_s, LONGEST_AWAY_S) or AWAY_S
+                self._left_alone_until = self.now() + self._away_s
+            self.tell(f"{what}: {instead}: {told}; asked again in {self._away_s:.0f} s")
         return None
 
     def _given(self, kind: str, key: str) -> GivenImage | None:

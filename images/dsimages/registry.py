@@ -18,7 +18,8 @@ from dsharness.process.command import Completed
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import untag
 
-TRANSFER_S = 900.0  # of one image, in either direction
+# Of one image, in either direction; what does not come has to be made in what is left of its time.
+TRANSFER_S = 300.0
 # podman takes a first word without a dot and a port for a part of a name on Docker Hub.
 PLACE = re.compile(
     r"(?P<host>localhost|[a-z0-9-]+(?=:)|[a-z0-9-]+(\.[a-z0-9-]+)+)(:[0-9]{1,5})?"

@@ -7,22 +7,29 @@ import shutil
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from dsharness.process.deadline import Deadline
 
 SETTINGS = """version: 0.1
 log: {{level: error}}
 storage: {{filesystem: {{rootdirectory: {folder}/data}}}}
-http: {{addr: "127.0.0.1:{port}", secret: of-a-test}}
+http: {{addr: "127.0.0.1:{port}", secret: of-a-test{tls}}}
 """
+TLS = ", tls: {{certificate: {folder}/certificate, key: {folder}/key}}"
+ADDRESS = x509.IPAddress(IPv4Address("127.0.0.1"))
 # Whom it lets in, if anybody has to say who he is: bcrypt, as `htpasswd -B` writes it.
 GUARDED = "auth: {{htpasswd: {{realm: test, path: {folder}/users}}}}\n"
 
@@ -34,6 +41,7 @@ class DockerRegistry:
     folder: Path
     port: int
     users: str = ""
+    tls: bool = False
     _process: subprocess.Popen[bytes] | None = field(default=None)
 
     @property
@@ -43,7 +51,8 @@ class DockerRegistry:
     def start(self) -> None:
         settings = self.folder / "settings.yml"
         text = SETTINGS + (GUARDED if self.users else "")
-        settings.write_text(text.format(folder=self.folder, port=self.port))
+        tls = TLS.format(folder=self.folder) if self.tls else ""
+        settings.write_text(text.format(folder=self.folder, port=self.port, tls=tls))
         (self.folder / "users").write_text(self.users)
         # It takes its settings from the environment, too, and podman's REGISTRY_AUTH_FILE for one.
         seen = {name: value for name, value in os.environ.items() if "REGISTRY" not in name}
@@ -63,13 +72,34 @@ class DockerRegistry:
             self._process = None
 
     def _answers(self) -> bool:
-        with suppress(urllib.error.HTTPError), suppress(OSError):
-            try:
-                urllib.request.urlopen(f"http://{self.address}/v2/", timeout=5).close()
-            except urllib.error.HTTPError as error:
-                error.close()  # it wants to know who asks
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5):
             return True
         return False
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "certificate"
+
+    def sign(self) -> None:
+        """Make a key, and a certificate that it has signed itself."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry of a test")])
+        now = datetime.now(UTC)
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(hours=1))
+            .add_extension(x509.SubjectAlternativeName([ADDRESS]), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        self.certificate.write_bytes(made.public_bytes(Encoding.PEM))
+        (self.folder / "key").write_bytes(
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        )
 
     def blob(self, digest: str) -> Path:
         """The file with that digest: a manifest, a configuration or a layer."""
@@ -78,7 +108,9 @@ class DockerRegistry:
 
 
 @contextmanager
-def docker_registry(folder: Path, users: str = "") -> Iterator[DockerRegistry]:
+def docker_registry(
+    folder: Path, users: str = "", *, tls: bool = False
+) -> Iterator[DockerRegistry]:
     """The test is skipped where none is installed."""
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed: apt-get install docker-registry")
@@ -86,7 +118,9 @@ def docker_registry(folder: Path, users: str = "") -> Iterator[DockerRegistry]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     folder.mkdir()
-    made = DockerRegistry(folder=folder, port=port, users=users)
+    made = DockerRegistry(folder=folder, port=port, users=users, tls=tls)
+    if tls:
+        made.sign()
     try:
         made.start()
         yield made
