@@ -70,7 +70,7 @@ class Machine:
         at = Workshop(engine=engine, deadline=Deadline.after(60), log=self.folder / "log")
         return keyed_image(at, kind, key, make)
 
-    def anew(self, key: str) -> None:
+    def once_more(self, key: str) -> None:
         """The same, when this machine no longer has it."""
         self.use().must("rmi", f"localhost/dsbisect/toolchain:{key}")
         self.image(key)
@@ -291,7 +291,7 @@ def foreign(registry: DockerRegistry, a: Machine) -> None:
         (foreign, "its architecture is"),
     ],
 )
-def test_what_is_not_right_is_made_here_and_given_anew(
+def test_what_is_not_right_is_made_here_and_given_again(
     registry: DockerRegistry, machines: tuple[Machine, Machine], fault: Fault, why: str
 ) -> None:
     """The registry works, so it is asked for the next image at once."""
@@ -324,17 +324,17 @@ def test_a_registry_that_is_away_is_left_alone_for_a_while(
     b.image(OTHER)
     assert (b.made, len(b.told)) == ([KEY, OTHER], 1)
     b.now_s = AWAY_S
-    b.anew(OTHER)
+    b.once_more(OTHER)
     assert b.told[-1].endswith(f"asked again in {2 * AWAY_S:.0f} s")
     registry.start()
     b.now_s += 2 * AWAY_S - 1
-    b.anew(OTHER)
+    b.once_more(OTHER)
     assert (b.made, len(b.told)) == ([KEY, *[OTHER] * 3], 2)
     b.now_s += 1
-    b.anew(OTHER)
+    b.once_more(OTHER)
     assert (len(b.made), len(b.told)) == (4, 3)
     registry.end()
-    b.anew(KEY)
+    b.once_more(KEY)
     assert b.told[-1].endswith(f"asked again in {AWAY_S:.0f} s")
 
 
