@@ -1,7 +1,7 @@
 """`make bench-many`: what many machines, runs and samples cost, and what more machines gain.
 
 make bench-many                                      100,000 and 1,000,000 samples; the curve
-make bench-many BENCH="--samples 10000000 --no-curve"    20 GB of disk
+make bench-many BENCH="--samples 10000000 --searches 0"  without the curve; 20 GB of disk
 """
 
 from __future__ import annotations

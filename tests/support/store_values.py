@@ -64,6 +64,23 @@ def prove_kill_keeps_what_was_stored(url: str | Path) -> None:
         assert store.add_sample(sample("after"))
 
 
+ODD_NAMES = ("c%", "c_", 'say "c"', "c\\", "é", "c:1", "{c}", "c")
+
+
+def prove_campaigns_that_could_not_measure_are_found(store: Store) -> None:
+    """Whatever a candidate is called; one that is only named in the answer does not count."""
+    for number, name in enumerate(ODD_NAMES):
+        unmeasured = BOUNDARY.model_copy(
+            update={"unmeasured": {name: "no image"}, "chances": dict.fromkeys(ODD_NAMES, 0.1)}
+        )
+        campaign = UNFINISHED.model_copy(update={"id": str(number)})
+        store.add_campaign(campaign)
+        store.finish_campaign(campaign.id, unmeasured, "2026-11-21T13:00:00Z")
+    store.add_campaign(UNFINISHED.model_copy(update={"id": "open"}))
+    for number, name in enumerate(ODD_NAMES):
+        assert [each.id for each in store.campaigns_without(name)] == [str(number)]
+
+
 def fill(store: Store) -> int:
     """Store until the disk is full; the number of samples that were kept."""
     for number in range(10_000):

@@ -32,12 +32,16 @@ def history(
     from dsresults.store import Store
 
     with Store.open(store, create=False) as opened:
-        campaigns = opened.campaigns()
-        known = {name for each in campaigns if each.boundary for name in each.boundary.line}
-        named = candidate if candidate in known else candidate[:SHORT]
-        name = named if named in known else candidate
-        found = candidate_history(name, opened.samples(candidate_id=name), campaigns)
-        if found.empty:
+        each = (
+            candidate_history(
+                name, opened.samples(candidate_id=name), opened.campaigns_without(name)
+            )
+            for name in (candidate, candidate[:SHORT])
+        )
+        found = next((told for told in each if not told.empty), None)
+        if found is None:
+            boundaries = (each.boundary for each in opened.campaigns())
+            known = {name for each in boundaries if each for name in each.line}
             raise UsageError(
                 f"nothing was ever measured of {candidate!r} in {opened}."
                 f"{suggestion(candidate, known)}",

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pydantic import Field
-from scipy.stats import theilslopes
 
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import CPU, LATENCY_P99, MEMORY
@@ -156,6 +155,8 @@ def _drifts(samples: Sequence[Sample]) -> Iterator[Drift]:
 
 
 def _drift(metric: Metric, hours: Sequence[float], values: Sequence[float]) -> Drift:
+    from scipy.stats import theilslopes  # noqa: PLC0415 - takes a second
+
     found = theilslopes(values, hours, alpha=LEVEL)
     return Drift(
         metric=metric.label,

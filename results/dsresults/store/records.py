@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    exists,
+    func,
+    select,
+    update,
+)
 
 from dsharness.content_key import content_key
 from dsharness.errors import StoreError
@@ -217,6 +227,14 @@ def find_campaigns(
 ) -> list[Campaign]:
     state = () if finished is None else (CAMPAIGNS.c.finished_at.is_not(None) == finished,)
     return _find(database, Campaign, CAMPAIGNS, given, *state, order="started_us")
+
+
+def find_campaigns_without(database: Database, candidate: str) -> list[Campaign]:
+    """Only these are read whole: of the others the database looks at what they refused."""
+    refused = CAMPAIGNS.c.boundary["unmeasured"].as_string()
+    named = refused.contains(f"{json.dumps(candidate)}:", autoescape=True)
+    found = _find(database, Campaign, CAMPAIGNS, {}, named, order="started_us")
+    return [each for each in found if each.boundary and candidate in each.boundary.unmeasured]
 
 
 def find_campaign_ids(database: Database, ids: Collection[str]) -> set[str]:

@@ -30,6 +30,7 @@ from dsresults.store.records import (
     count_samples,
     find_campaign_ids,
     find_campaigns,
+    find_campaigns_without,
     find_findings,
     find_images,
     find_planned_turns,
@@ -334,6 +335,10 @@ class Store:
         """The campaigns that match everything given, in time order."""
         given = {"series_id": series_id, "workload_id": workload_id, "settings_id": settings_id}
         return find_campaigns(self._database, given, finished=finished)
+
+    def campaigns_without(self, candidate: str) -> list[Campaign]:
+        """Campaigns that could not measure a candidate, in time order."""
+        return find_campaigns_without(self._database, candidate)
 
     def campaigns_there(self, ids: Collection[str]) -> set[str]:
         """Which of these ids are campaigns."""

@@ -26,6 +26,7 @@ from store_values import (
     SAMPLES,
     UNFINISHED,
     fill,
+    prove_campaigns_that_could_not_measure_are_found,
     prove_kill_keeps_what_was_stored,
     prove_writers_lose_nothing,
     sample,
@@ -54,6 +55,11 @@ def url(cluster: Cluster) -> str:
 
 def test_processes_opening_and_writing_at_once_lose_nothing(url: str) -> None:
     prove_writers_lose_nothing(url)
+
+
+def test_campaigns_that_could_not_measure_a_candidate_are_found(url: str) -> None:
+    with Store.open(url) as store:
+        prove_campaigns_that_could_not_measure_are_found(store)
 
 
 def test_a_killed_writer_leaves_the_store_intact(url: str) -> None:

@@ -10,6 +10,7 @@ from store_values import (
     BOUNDARY,
     IMAGE,
     UNFINISHED,
+    prove_campaigns_that_could_not_measure_are_found,
     prove_kill_keeps_what_was_stored,
     prove_writers_lose_nothing,
     sample,
@@ -105,6 +106,10 @@ def test_the_newest_unfinished_campaign_of_the_same_question_and_setup_is_resume
     store.finish_campaign("new", BOUNDARY, "2026-11-21T13:00:00Z")
     assert getattr(resumable(store, mark), "id", None) == "old"
     assert resumable(store, "y") is None
+
+
+def test_campaigns_that_could_not_measure_a_candidate_are_found(store: Store) -> None:
+    prove_campaigns_that_could_not_measure_are_found(store)
 
 
 def test_a_campaign_is_answered_once(store: Store) -> None:
