@@ -7,7 +7,8 @@ so that a machine that drifts is no alarm; if they differ it goes on to the comm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.commits_study import CommitsResult, run_commits
 from dsbisect.commits.commits_text import findings_data
 from dsbisect.search_options import SearchOptions
+from dsbisect.watch_stages import SearchStages
 from dsbuilds.history.culprit import commit_page, equivalents
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
-from dsharness.errors import CandidateError
+from dsharness.errors import CandidateError, DsbisectError, StoreError
 from dsharness.matrix import find_settings, find_workload
 from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Matrix, Value
@@ -29,7 +31,15 @@ from dsharness.yaml_files.shape import read_checked
 from dslab.watcher import Watcher
 from dsresults.report.upstream_issue import upstream_issue
 from dsresults.store import Store
-from dsresults.watch.alarms import AlarmEvent, alarms_of, sighted, taken_back
+from dsresults.watch.alarms import (
+    AlarmEvent,
+    AlarmState,
+    alarms_of,
+    searched,
+    sighted,
+    taken_back,
+    unconfirmed,
+)
 from dsresults.watch.watched_series import (
     PackedTurns,
     WatchedSeries,
@@ -162,7 +172,7 @@ class WatchPass:
             found = tip(direction="none", summary="nothing that the server is made of has changed")
         else:
             try:
-                outcome = self._searched(ask, scope)
+                outcome = self._searched(series, ask, scope)
             except CandidateError as error:
                 found = tip(direction="impossible", summary=error.message.splitlines()[0])
             else:
@@ -172,28 +182,43 @@ class WatchPass:
         self.say(f"{series}: {found.summary}")
         return found
 
-    def _searched(self, ask: CommitsRequest, scope: Range) -> CommitsResult:
-        return run_commits(
-            ask,
-            scope,
-            engine=self.engine,
-            store=self.store,
+    def _searched(self, series: WatchedSeries, ask: CommitsRequest, scope: Range) -> CommitsResult:
+        stages = SearchStages(
             watcher=self.watcher,
-            options=SearchOptions(
-                smallest_pct=self.asked.smallest_pct, max_runs=self.asked.max_runs
-            ),
+            reference=scope.points[0],
+            tip=scope.points[-1],
+            began=lambda state, note: self._told(series, ask.bad, state, note),
         )
+        options = SearchOptions(smallest_pct=self.asked.smallest_pct, max_runs=self.asked.max_runs)
+        try:
+            return run_commits(
+                ask, scope, engine=self.engine, store=self.store, watcher=stages, options=options
+            )
+        except BaseException as error:
+            if stages.stage:  # nobody searches now; the next look goes on
+                why = error.message if isinstance(error, DsbisectError) else "interrupted"
+                with suppress(StoreError):  # it would hide the real error
+                    self._told(series, ask.bad, AlarmState.NEW, why.splitlines()[0])
+            raise
+
+    def _told(self, series: WatchedSeries, tip: str, state: AlarmState, note: str) -> None:
+        """Keep it the moment it begins, unless it is known."""
+        alarms = alarms_of(self.store.findings("alarm"))
+        self._keep([searched(alarms, tip, series, state, note)])
+
+    def _keep(self, events: Iterable[AlarmEvent | None]) -> None:
+        for event in filter(None, events):
+            self.store.add_finding(event.finding)
+            self.say(f"alarm {event.alarm}: {event.state}: {event.note}")
 
     def _alarm(self, tip: WatchedTip, outcome: CommitsResult, repository: Repository) -> None:
         alarms = alarms_of(self.store.findings("alarm"))
-        events: list[AlarmEvent | None] = [*taken_back(alarms, tip)]
+        events: list[AlarmEvent | None] = [*taken_back(alarms, tip), *unconfirmed(alarms, tip)]
         if tip.direction == "slower":
             issue = upstream_issue(findings_data(self.matrix, outcome))
             same = equivalents(repository, tip.named) if tip.named else ()
             events.append(sighted(alarms, tip, same=same, title=issue.title, text=issue.body))
-        for event in filter(None, events):
-            self.store.add_finding(event.finding)
-            self.say(f"alarm {event.alarm}: {event.state}: {event.note}")
+        self._keep(events)
 
 
 def _facts(outcome: CommitsResult) -> dict[str, object]:

@@ -23,12 +23,17 @@ FORGE = "https://github.com/389ds/389-ds-base/commit/"
 DIFFERENT = {"slower", "faster"}
 
 
+def hash_of(number: int) -> str:
+    """Hashes whose first letters differ."""
+    return f"{number:040x}"[::-1]
+
+
 def tip(number: int, direction: str = "none", **changes: object) -> WatchedTip:
     facts = {
         "series": MAIN,
         "at": (BEGIN + timedelta(hours=number)).isoformat(timespec="milliseconds"),
         "reference": 40 * "0",
-        "tip": f"{number:040x}",
+        "tip": hash_of(number),
         "direction": direction,
         "effect": 1.5 if direction in DIFFERENT else None,
         "interval": (1.4, 1.6) if direction in DIFFERENT else None,
@@ -40,7 +45,7 @@ def tip(number: int, direction: str = "none", **changes: object) -> WatchedTip:
 
 def measured(number: int, direction: str = "none", **changes: object) -> WatchedTip:
     """A tip with the runs of two turns, of a repository on a known forge."""
-    sides = (12 * "0", f"{number:040x}"[:12])
+    sides = (12 * "0", hash_of(number)[:12])
     turns = [
         WatchedTurn(0, turn, LAB.id, 6.0, ((sides[0], 10.0 + turn), (sides[1], 12.0 - turn)))
         for turn in range(2)

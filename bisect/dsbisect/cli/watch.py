@@ -141,10 +141,10 @@ def watch_set(
     from dsresults.watch.alarms import AlarmEvent, AlarmState, alarms_of
     from dsresults.watch.watched_series import moment
 
-    if state not in {each.value for each in AlarmState}:
+    possible = [each.value for each in AlarmState if not each.pending]
+    if state not in possible:
         raise UsageError(
-            f"{state}: no state of an alarm",
-            hint=f"one of {', '.join(each.value for each in AlarmState)}",
+            f"{state}: no state that a person gives an alarm", hint=f"one of {', '.join(possible)}"
         )
     with Store.open(store, create=False) as opened:
         known = _alarm({each.id: each for each in alarms_of(opened.findings("alarm"))}, alarm)

@@ -206,7 +206,7 @@ class Finding(Value):
         """``value`` is kept with its fields, and without what it computes of them."""
         return cls(
             kind=kind,
-            found_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            found_at=datetime.now(UTC).isoformat(timespec="microseconds"),  # its id may rest on it
             title=title,
             answer=answer,
             campaigns=campaigns,

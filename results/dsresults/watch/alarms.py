@@ -12,14 +12,17 @@ from enum import StrEnum
 from pydantic import Field
 
 from dsharness.model import Finding, Value
-from dsresults.watch.watched_series import WatchedSeries, WatchedTip
+from dsresults.watch.watched_series import WatchedSeries, WatchedTip, moment
 
+SHORT = 12  # letters of a hash that name an alarm
 FIXED_SHARE = 0.5  # of an alarm's log-ratio that a change to the better must take back
 
 
 class AlarmState(StrEnum):
     """What is known of an alarm, or was decided by a person."""
 
+    NEW = "new"  # both ends were measured, and differ likelier than not
+    BISECTING = "bisecting"  # measured again they still do: what lies between is measured
     CONFIRMED = "confirmed"  # both ends differ, and the commit is not named or not proved
     NAMED = "named"
     REPORTED = "reported"
@@ -30,7 +33,21 @@ class AlarmState(StrEnum):
 
     @property
     def open(self) -> bool:
-        return self in {AlarmState.CONFIRMED, AlarmState.NAMED, AlarmState.REPORTED}
+        return self.pending or self in {
+            AlarmState.CONFIRMED,
+            AlarmState.NAMED,
+            AlarmState.REPORTED,
+        }
+
+    @property
+    def pending(self) -> bool:
+        """Whether the search for it has no answer yet."""
+        return self in {AlarmState.NEW, AlarmState.BISECTING}
+
+    @property
+    def decided(self) -> bool:
+        """Whether only a person says so."""
+        return self in {AlarmState.ACCEPTED, AlarmState.WONT_FIX, AlarmState.INVALID}
 
 
 class AlarmEvent(Value):
@@ -46,6 +63,9 @@ class AlarmEvent(Value):
     effect: float | None = None
     title: str = ""
     text: str = Field(default="", description="an issue for upstream")
+    was: tuple[str, ...] = Field(
+        default=(), description="ids that it had while it was searched for: by the tips"
+    )
 
     @property
     def finding(self) -> Finding:
@@ -79,12 +99,16 @@ class Alarm(Value):
 
 
 def alarms_of(findings: Iterable[Finding]) -> tuple[Alarm, ...]:
-    """All alarms, the newest first; the latest event says the state."""
+    """All alarms, the newest first; the latest event says the state.
+
+    What is only searched for does not change the state of what is known already.
+    """
     events = [AlarmEvent.model_validate(each.value) for each in findings if each.kind == "alarm"]
     events.sort(key=lambda each: each.at)
+    became = {old: event.alarm for event in events for old in event.was}
     groups: dict[str, list[AlarmEvent]] = {}
     for event in events:
-        groups.setdefault(event.alarm, []).append(event)
+        groups.setdefault(became.get(event.alarm, event.alarm), []).append(event)
     alarms = (_alarm(name, group) for name, group in groups.items())
     return tuple(sorted(alarms, key=lambda alarm: alarm.since, reverse=True))
 
@@ -95,12 +119,56 @@ def _alarm(name: str, events: Sequence[AlarmEvent]) -> Alarm:
 
     return Alarm(
         id=name,
-        state=events[-1].state,
+        state=_state(events),
         commit=latest("commit"),
         title=latest("title"),
         text=latest("text"),
         since=events[0].at,
         events=tuple(events),
+    )
+
+
+def _state(events: Sequence[AlarmEvent]) -> AlarmState:
+    """The latest; one that is pending says less than one that is open or was decided."""
+    said = [event.state for event in events]
+    known = [state for state in said if not state.pending]
+    return known[-1] if known and (known[-1].open or known[-1].decided) else said[-1]
+
+
+def followed(alarms: Sequence[Alarm], tip: str, series: WatchedSeries) -> tuple[Alarm, ...]:
+    """What was seen on this series and has no answer yet, and what this tip itself is called."""
+    return tuple(
+        alarm
+        for alarm in alarms
+        if any(event.state.pending and event.series == series for event in alarm.events)
+        if alarm.state.pending or alarm.id == tip[:SHORT]
+    )
+
+
+def searched(
+    alarms: Sequence[Alarm], tip: str, series: WatchedSeries, state: AlarmState, note: str
+) -> AlarmEvent | None:
+    """The event of a search that has no answer yet, if it changes what is known of this tip."""
+    name = tip[:SHORT]
+    told = [event.state for alarm in alarms for event in alarm.events if event.alarm == name]
+    if told and told[-1] is state:
+        return None
+    return AlarmEvent(alarm=name, at=moment(), state=state, note=note, series=series)
+
+
+def unconfirmed(alarms: Sequence[Alarm], tip: WatchedTip) -> tuple[AlarmEvent, ...]:
+    """The events of an answer that is no alarm: what was seen on its series came to nothing.
+
+    Where the search was undecided, it waits for the next look.
+    """
+    if tip.direction == "slower":
+        return ()
+    ends = tip.direction in {"none", "faster"}
+    state = AlarmState.INVALID if ends else AlarmState.NEW
+    return tuple(
+        AlarmEvent(alarm=alarm.id, at=tip.at, state=state, note=tip.summary, series=tip.series)
+        for alarm in followed(alarms, tip.tip, tip.series)
+        if alarm.state.pending and alarm.state is not state
     )
 
 
@@ -116,12 +184,16 @@ def sighted(
     if tip.direction != "slower":
         return None
     cause = {*([tip.named] if tip.named else []), *same}
+    searching = followed(alarms, tip.tip, tip.series)
     known = next((alarm for alarm in alarms if alarm.commits & cause), None)
+    name = known.id if known else (tip.named or tip.tip)[:SHORT]
     state = AlarmState.NAMED if tip.named and tip.proved else AlarmState.CONFIRMED
-    if known is not None:  # what a person decided stays decided, unless it came back
-        state = known.state if known.state is not AlarmState.FIXED else state
+    said = [alarm.state for alarm in (known, *searching) if alarm and not alarm.state.pending]
+    if said and said[0] is not AlarmState.FIXED:  # what a person decided stays, unless it came back
+        state = said[0]
     return AlarmEvent(
-        alarm=known.id if known else (tip.named or tip.tip)[:12],
+        alarm=name,
+        was=tuple(alarm.id for alarm in searching if alarm.id != name),
         at=tip.at,
         state=state,
         note=tip.summary,

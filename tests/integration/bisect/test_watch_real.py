@@ -48,6 +48,12 @@ def test_a_slow_commit_that_appears_is_named_unasked(lab: Path) -> None:
     assert [tip["reference"] for tip in series["tips"]] == [since, since]
     (alarm,) = state["alarms"]
     assert (alarm["state"], alarm["commit"]) == ("named", slow)
+    assert [event["state"] for event in alarm["events"]] == ["new", "bisecting", "named"]
+    turns = json.loads(series["tips"][1]["turns"]["packed"])
+    assert {machine for _, _, machine, *_ in turns} == {
+        share["id"] for share in series["tips"][1]["machines"]
+    }
+    assert len(list((lab / "page").glob("series-*.html"))) == 1
     assert "bind costs" in alarm["title"]
 
     kept = dsbisect(lab, "watch", "release", slow[:6], "--to", "file:issue.md")

@@ -10,7 +10,7 @@ import pytest
 from accessibility import BROWSER
 from browser import browse, looked_at
 from seen_page import seen_page
-from watched_tips import watch_with_an_alarm
+from watched_tips import hash_of, watch_with_an_alarm
 
 from dsresults.watch.watch_page import PAGE, write_watch
 
@@ -63,6 +63,6 @@ def test_a_click_on_a_step_leads_to_its_commit_and_its_runs(tmp_path, folder):
     shown = browse(tmp_path, frame, "--dump-dom", "--disable-web-security")
     found = json.loads(seen_page(shown).all("pre")[0].text)
     assert re.search(r"/series-main-[^/]*\.html#t1$", found["address"])
-    assert found["heading"].startswith(f"{2:040x}"[:12])
+    assert found["heading"].startswith(hash_of(2)[:12])
     assert found["rows"] == 2
     assert 0 <= found["below"] < 900, "it is in sight"

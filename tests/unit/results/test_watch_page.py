@@ -12,7 +12,7 @@ from accessibility import needs_browser, serious
 from hypothesis import given
 from hypothesis import strategies as st
 from seen_page import Part, seen_page
-from watched_tips import FORGE, MAIN, STABLE, measured, tip, watch_with_an_alarm
+from watched_tips import FORGE, MAIN, STABLE, hash_of, measured, tip, watch_with_an_alarm
 
 from dsresults.watch.series_chart import series_chart
 from dsresults.watch.watch_page import PAGE, page_names, render_page, write_watch
@@ -35,7 +35,7 @@ def test_the_first_page_tells_alarms_series_machines_and_cost() -> None:
     assert "What became of it: 1 2026-11-27 08:00:00 UTC named main with bind-one:" in row[2]
     assert [row[0] for row in series.rows[1:]] == ["main with bind-one", "stable with bind-one"]
     assert series.rows[1][3] == "1.50\u00d7"
-    assert machines.rows[1] == ["A CPU, 2 CPUs, kernel 6.12 lab-1", "7.73 %", "8", "16", "0.0133"]
+    assert machines.rows[1] == ["A CPU, 2 CPUs, kernel 6.12 lab-1", "6.67 %", "8", "16", "0.0133"]
     assert "0.100 machine hours in all" in shown.text
 
 
@@ -59,12 +59,12 @@ def test_every_point_leads_to_its_commit_and_its_runs() -> None:
     articles = {part.attributes["id"]: part for part in main.all("article")}
     assert list(articles) == ["t3", "t2", "t1", "t0"], "the newest first"
     slow = articles["t1"]
-    assert f"{FORGE}{2:040x}" in [link.attributes["href"] for link in slow.all("a")]
+    assert f"{FORGE}{hash_of(2)}" in [link.attributes["href"] for link in slow.all("a")]
     assert f"{PAGE}#alarm-aaaaaaaaaaaa" in [link.attributes["href"] for link in slow.all("a")]
     assert "dsbisect report campaign" in slow.text
     assert slow.all("table")[0].rows[1:] == [
-        ["0", "A CPU, 2 CPUs, kernel 6.12", "6.0 s", "000000000000 10.0, 000000000000 12.0"],
-        ["1", "A CPU, 2 CPUs, kernel 6.12", "6.0 s", "000000000000 11.0, 000000000000 11.0"],
+        ["0", "A CPU, 2 CPUs, kernel 6.12", "6.0 s", "000000000000 10.0, 200000000000 12.0"],
+        ["1", "A CPU, 2 CPUs, kernel 6.12", "6.0 s", "000000000000 11.0, 200000000000 11.0"],
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_commit_of_no_known_forge_is_no_link(page: str) -> None:
     state = watch_state("w", [measured(1, commit_page=page)], ())
     shown = seen_page(render_page(state, state.series[0].page))
     assert [link.attributes["href"] for link in shown.all("article")[0].all("a")] == []
-    assert f"{1:040x}"[:12] in shown.text
+    assert hash_of(1)[:12] in shown.text
 
 
 def test_steps_are_marked() -> None:

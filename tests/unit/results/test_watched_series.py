@@ -8,18 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from store_values import sample as stored
-from watched_tips import STABLE, events_as_stored, tip
+from watched_tips import MAIN, STABLE, events_as_stored, tip
 
-from dsharness.model import Machine, Sample
+from dsharness.model import Finding, Machine, Sample
 from dsresults.watch.alarms import (
+    Alarm,
     AlarmEvent,
     AlarmState,
     alarms_of,
+    searched,
     sighted,
     taken_back,
+    unconfirmed,
 )
 from dsresults.watch.watched_series import (
     PackedTurns,
+    WatchedTip,
     WatchedTurn,
     machine_shares,
     next_reference,
@@ -175,3 +179,61 @@ def test_a_machine_s_noise_is_of_runs_of_the_same_candidate_in_the_same_campaign
     assert share.freedom == 1
     assert share.squares == pytest.approx(math.log(1.1) ** 2 / 2)
     assert (other.text, other.freedom) == ("", 0)
+
+
+def told(*steps: tuple[str, str] | WatchedTip) -> list[Alarm]:
+    """What becomes of alarms as a watch searches and answers, with what a person says between."""
+    stored: list[Finding] = []
+    for number, step in enumerate(steps):
+        alarms = alarms_of(stored)
+        if isinstance(step, WatchedTip):
+            found = [sighted(alarms, step), *unconfirmed(alarms, step), *taken_back(alarms, step)]
+        elif step[1] in {"new", "bisecting"}:
+            found = [searched(alarms, step[0], MAIN, AlarmState(step[1]), "so far")]
+        else:
+            said = AlarmEvent(alarm=step[0], at=tip(90 + number).at, state=AlarmState(step[1]))
+            found = [said]
+        at = tip(number).at
+        stored += events_as_stored(*(each and each.model_copy(update={"at": at}) for each in found))
+    return list(alarms_of(stored))
+
+
+SEEN, OTHER = tip(1).tip, tip(2).tip
+
+
+@pytest.mark.parametrize(
+    ("steps", "states", "events"),
+    [
+        ([(SEEN, "new")], ["new"], 1),
+        ([(SEEN, "new"), (SEEN, "bisecting"), (SEEN, "bisecting")], ["bisecting"], 2),
+        ([(SEEN, "new"), tip(1)], ["invalid"], 2),
+        ([(SEEN, "new"), (SEEN, "bisecting"), tip(1, "unknown")], ["new"], 3),
+        ([(SEEN, "new"), tip(1, "unknown")], ["new"], 1),
+        ([(SEEN, "new"), (SEEN, "bisecting"), tip(1, "slower")], ["confirmed"], 3),
+        ([(SEEN, "new"), tip(1, "slower", named=40 * "a", proved=True)], ["named"], 2),
+        ([(SEEN, "new"), tip(2, "slower", named=40 * "a", proved=True)], ["named"], 2),
+        ([(SEEN, "new"), tip(2)], ["invalid"], 2),
+        ([(SEEN, "new"), tip(2, "slower", series=STABLE)], ["confirmed", "new"], 1),
+        ([(SEEN, "new"), (SEEN[:12], "wont-fix"), (SEEN, "bisecting")], ["wont-fix"], 3),
+        (
+            [(SEEN, "new"), (SEEN[:12], "wont-fix"), tip(1, "slower", named=40 * "a", proved=True)],
+            ["wont-fix"],
+            3,
+        ),
+        ([tip(1, "slower", named=OTHER, proved=True), (OTHER, "new")], ["named"], 2),
+        ([tip(1, "slower"), tip(2, "faster"), (SEEN, "new")], ["new"], 3),
+    ],
+)
+def test_what_is_searched_for_is_one_alarm_from_its_first_moment_to_its_name(
+    steps: list[tuple[str, str] | WatchedTip], states: list[str], events: int
+) -> None:
+    alarms = told(*steps)
+    assert [alarm.state.value for alarm in alarms] == states
+    assert len(alarms[0].events) == events
+
+
+def test_an_alarm_is_called_by_its_commit_once_that_is_known() -> None:
+    (alarm,) = told((SEEN, "new"), tip(1, "slower", named=40 * "a", proved=True))
+    assert alarm.id == 12 * "a"
+    assert alarm.events[1].was == (SEEN[:12],)
+    assert alarm.since == alarm.events[0].at

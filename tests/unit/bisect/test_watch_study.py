@@ -1,0 +1,136 @@
+"""A watch's look over a real repository; only the lab is a simulated world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from histories import Past
+from shipped import MATRIX
+from watchers import RecordingWatcher
+from worlds import World
+
+from dsbisect import watch_study
+from dsbisect.watch_study import WatchedBranch, WatchedLoad, WatchFile, WatchPass
+from dsharness.errors import SurroundingsError
+from dsresults.commits_result import CommitFindings
+from dsresults.store import Store
+from dsresults.watch.alarms import Alarm, alarms_of
+from dsresults.watch.watched_series import tips_of
+from dssearch.bayes.bayes_search import Bayes
+from dssearch.question import Question
+
+
+class Laboratories:
+    """Searches a world where commits from ``slow`` on cost more; a fault may strike at a turn."""
+
+    def __init__(self, slow: str = "") -> None:
+        self.slow, self.fault, self.at, self.seen = slow, None, 0, []
+
+    def __call__(self, ask: Any, scope: Any, *, watcher: Any, store: Store, **_: Any) -> Any:
+        names = scope.line
+        late = [scope.hashes[name] for name in names]
+        from_here = late.index(self.slow) if self.slow in late else len(late)
+        world = World({n: 100.0 if i < from_here else 150.0 for i, n in enumerate(names)})
+        boundary = world.search(Bayes())
+        question = Question(series_id="s", line=names, workload_id="w", settings_id="default")
+        for number, step in enumerate(world.asked):
+            watcher.step(question, step)
+            self.seen.append([(each.id, each.state.value) for each in alarms(store)])
+            if self.fault and number == self.at:
+                raise self.fault
+            for sample in world.taken:
+                if sample.turn == step.turn:
+                    watcher.sampled(sample)
+        findings = CommitFindings(
+            repository=ask.repository, good=ask.good, bad=ask.bad, workload="bind-one",
+            settings="default", commits=scope.commits, equal=(), whole=boundary, campaigns=("c",),
+        )  # fmt: skip
+        return SimpleNamespace(findings=findings, samples=tuple(world.taken))
+
+
+def alarms(store: Store) -> tuple[Alarm, ...]:
+    return alarms_of(store.findings("alarm"))
+
+
+@pytest.fixture
+def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Past:
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    past = Past.begin(tmp_path / "repo")
+    for name in "abcdef":
+        past.commit(name)
+    return past
+
+
+@pytest.fixture
+def look(past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    labs = Laboratories(past["d"])
+    monkeypatch.setattr(watch_study, "run_commits", labs)
+    issue = SimpleNamespace(title="bind costs more", body="a text")
+    monkeypatch.setattr(watch_study, "upstream_issue", lambda _: issue)
+    monkeypatch.setattr(watch_study, "findings_data", lambda *_: None)
+    asked = WatchFile(
+        id="w",
+        repository=str(past.folder),
+        branches=(WatchedBranch(name="main", since=past["begin"]),),
+        loads=(WatchedLoad(workload="bind-one"),),
+    )
+    engine: Any = None
+    with Store.open(tmp_path / "results.db") as store:
+        watch = WatchPass(
+            asked=asked, matrix=MATRIX, engine=engine, store=store, watcher=RecordingWatcher()
+        )
+        yield SimpleNamespace(watch=watch, store=store, labs=labs)
+
+
+def history(store: Store) -> list[list[str]]:
+    return [[event.state.value for event in alarm.events] for alarm in alarms(store)]
+
+
+def test_what_is_searched_for_is_seen_from_elsewhere_the_moment_it_begins(look, past):
+    (tip,) = look.watch.run()
+    name = past["f"][:12]
+    first = look.labs.seen.index([(name, "bisecting")])
+    assert look.labs.seen[0] == []
+    assert set(map(tuple, look.labs.seen[first:])) == {((name, "bisecting"),)}
+    assert history(look.store) == [["new", "bisecting", "confirmed"]]
+    assert (tip.direction, tip.campaigns) == ("slower", ("c",))
+    assert len(tip.turns.turns) == len(look.labs.seen)
+    assert [share.turns for share in tip.machines] == [len(look.labs.seen)]
+    assert tips_of(look.store.findings("watched"), "w") == (tip,)
+
+
+@pytest.mark.parametrize(
+    ("fault", "note"),
+    [(KeyboardInterrupt(), "interrupted"), (SurroundingsError("no disk\nat all"), "no disk")],
+)
+def test_one_that_is_stopped_waits_for_the_next_look(look, fault, note):
+    look.labs.fault, look.labs.at = fault, 6
+    with pytest.raises(type(fault)):
+        look.watch.run()
+    assert history(look.store) == [["new", "bisecting", "new"]]
+    assert alarms(look.store)[0].events[-1].note == note
+    assert look.store.findings("watched") == []
+    look.labs.fault = None
+    look.watch.run()
+    assert history(look.store) == [["new", "bisecting", "new", "bisecting", "confirmed"]]
+
+
+def test_one_that_is_stopped_before_anything_was_seen_leaves_no_trace(look):
+    look.labs.fault, look.labs.at = KeyboardInterrupt(), 0
+    with pytest.raises(KeyboardInterrupt):
+        look.watch.run()
+    assert alarms(look.store) == ()
+
+
+def test_nothing_is_seen_where_nothing_is_slower(look):
+    look.labs.slow = ""
+    (tip,) = look.watch.run()
+    assert tip.direction == "none"
+    assert [state for each in history(look.store) for state in each if state != "invalid"] in (
+        [],
+        ["new"],
+    )
+    assert look.watch.run() == (), "its answer stands"
