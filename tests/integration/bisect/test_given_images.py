@@ -207,6 +207,7 @@ def test_parts_of_other_images_do_not_travel(machines: tuple[Machine, Machine]) 
     assert (a.made, b.made, a.told, b.told) == ([KEY], [KEY], [], [])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "labels", [{}, {"dsbisect.key": KEY}, labels_of("toolchain", key=OTHER)], ids=str
 )
@@ -279,6 +280,7 @@ def foreign(registry: DockerRegistry, a: Machine) -> None:
     a.claim(told.read_text())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
@@ -359,6 +361,7 @@ def garbage(body: bytes, status: int) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"<html>welcome</html>", 200), (b"{}", 200), (b"\0" * 4096, 200), (b"no", 500), (b"", 401)],
@@ -398,6 +401,7 @@ def with_more(folder: Path) -> None:
     (folder / "more/file").write_text("more\n")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("harm", "why"),
     [

@@ -227,3 +227,23 @@ def test_a_row_of_the_matrix_that_can_never_be_built(tmp_path, monkeypatch, capf
             run(root.app)
         assert left.value.code == ExitCode.EDIT
         assert f"{tmp_path}/none.patch: the patch cannot be read" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        ("https://registry.example.org/lab", "--registry https://registry.example.org/lab: not"),
+        ("lab:s3cret@registry.example.org/lab", "--registry with credentials in it: not"),
+    ],
+)
+def test_a_registry_is_looked_at_before_anything_is_asked(named, shown, monkeypatch, capfd):
+    """By its variable, too: a service has no terminal."""
+    monkeypatch.setenv("DSBISECT_REGISTRY", named)
+    monkeypatch.setattr(sys, "argv", ["dsbisect", "worker", "--on", "postgresql://nobody@/none"])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    told = capfd.readouterr().err
+    assert shown in told
+    assert "podman login" in told
+    assert "s3cret" not in told
