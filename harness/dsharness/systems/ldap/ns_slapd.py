@@ -46,16 +46,19 @@ LOGS_OFF = {
     "nsslapd-auditlog-logging-enabled": "off",
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
-ACCESS_LOG_OPTION = "access-log"
-# By what settings may ask for. One that turns over has two files of a MiB.
-ACCESS_LOGS: Mapping[str, Mapping[str, str]] = {
-    "off": {},
-    "on": {"nsslapd-accesslog-logging-enabled": "on"},
-    "turning-over": {
-        "nsslapd-accesslog-maxlogsize": "1",
-        "nsslapd-accesslog-maxlogsperdir": "2",
-        "nsslapd-accesslog-logging-enabled": "on",
+# What settings may ask for, by option and value. A log that turns over has two files of a MiB.
+# Where hashes are upgraded, each bind looks whether the user's is to be made anew.
+CHOICES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "access-log": {
+        "off": {},
+        "on": {"nsslapd-accesslog-logging-enabled": "on"},
+        "turning-over": {
+            "nsslapd-accesslog-maxlogsize": "1",
+            "nsslapd-accesslog-maxlogsperdir": "2",
+            "nsslapd-accesslog-logging-enabled": "on",
+        },
     },
+    "upgrade-hash": {"off": {}, "on": {"nsslapd-enable-upgrade-hash": "on"}},
 }
 CONFIG = "cn=config"
 # Entries that count or record, and attributes that are a secret, a time, a place, a name of this
@@ -135,17 +138,19 @@ def settle(directory: Directory, settings: Settings) -> None:
     scheme = settings.options.get(PASSWORD_SCHEME)
     if scheme is not None:
         directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
-    directory.modify("cn=config", _access_log(settings))
+    for option in CHOICES:
+        directory.modify("cn=config", _chosen(settings, option))
 
 
-def _access_log(settings: Settings) -> Mapping[str, str]:
-    asked = settings.options.get(ACCESS_LOG_OPTION, "off")
-    if asked not in ACCESS_LOGS:
+def _chosen(settings: Settings, option: str) -> Mapping[str, str]:
+    choices = CHOICES[option]
+    asked = settings.options.get(option, "off")
+    if asked not in choices:
         raise MatrixError(
-            f"settings {settings.id}: {ACCESS_LOG_OPTION} is {asked!r}",
-            hint=f"give one of {', '.join(ACCESS_LOGS)}",
+            f"settings {settings.id}: {option} is {asked!r}",
+            hint=f"give one of {', '.join(choices)}",
         )
-    return ACCESS_LOGS[asked]
+    return choices[asked]
 
 
 NUMBER, FIRST_NUMBER, LAST_NUMBER = "employeeNumber", "1000", "9000000"
@@ -306,7 +311,7 @@ def fix_caches(directory: Directory) -> None:
 class NsSlapd(DirectorySystem):
     """What every 389-ds answers, however it was made."""
 
-    options: ClassVar[frozenset[str]] = DirectorySystem.options | {ACCESS_LOG_OPTION}
+    options: ClassVar[frozenset[str]] = DirectorySystem.options | CHOICES.keys()
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 4, "modify": 0}
 
     def settle(self, directory: Directory, settings: Settings) -> None:
