@@ -66,9 +66,10 @@ def test_ends_are_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         readers = [read_on(each) for each in workers.values()]
         monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache-user"))
         answer = dsbisect(
-            tmp_path, "bisect", "commits", "--repo", str(made.folder), "--workload", "dns-udp",
-            "--good", made.commits["the source"], "--bad", "HEAD", "--refs", str(refs),
-            "--no-proof", "--json", "--output", str(tmp_path / "report"), limit_s=2400,
+            tmp_path, "bisect", "commits", "--on", url, "--repo", str(made.folder),
+            "--workload", "dns-udp", "--good", made.commits["the source"], "--bad", "HEAD",
+            "--refs", str(refs), "--no-proof", "--json",
+            "--output", str(tmp_path / "report"), limit_s=2400,
         )  # fmt: skip
         for worker in workers.values():
             worker.process.send_signal(signal.SIGTERM)
