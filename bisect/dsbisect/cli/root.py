@@ -205,6 +205,10 @@ COMMANDS = {
         place="report:report",
         summary="Write the report again from stored samples; the last line is its path.",
     ),
+    "serve": Lazy(
+        place="serve:serve",
+        summary="Serve the store's reports and watches to a browser on this machine, until Ctrl-C.",
+    ),
     "history": Lazy(
         place="stored_runs:history",
         summary="Show all that was ever measured of a candidate: runs, workloads, metrics, "

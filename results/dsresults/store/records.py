@@ -191,12 +191,16 @@ def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sa
 
 
 def find_findings(
-    database: Database, *, kinds: Collection[str] = (), ids: Collection[str] = ()
+    database: Database,
+    *,
+    kinds: Collection[str] = (),
+    ids: Collection[str] = (),
+    newest: int | None = None,
 ) -> list[Finding]:
     """Those of these kinds, or with these ids; all where neither is given."""
     asked = ((FINDINGS.c.kind, kinds), (FINDINGS.c.id, ids))
     wanted = [column.in_(values) for column, values in asked if values]
-    return _find(database, Finding, FINDINGS, {}, *wanted, order="found_us")
+    return _find(database, Finding, FINDINGS, {}, *wanted, order="found_us", newest=newest)
 
 
 def find_turn_state(database: Database, turn_id: str) -> TurnState | None:
@@ -224,9 +228,10 @@ def find_campaigns(
     given: Mapping[str, str | None],
     *,
     finished: bool | None = None,
+    newest: int | None = None,
 ) -> list[Campaign]:
     state = () if finished is None else (CAMPAIGNS.c.finished_at.is_not(None) == finished,)
-    return _find(database, Campaign, CAMPAIGNS, given, *state, order="started_us")
+    return _find(database, Campaign, CAMPAIGNS, given, *state, order="started_us", newest=newest)
 
 
 def find_campaigns_without(database: Database, candidate: str) -> list[Campaign]:
@@ -282,10 +287,16 @@ def _find(
     given: Mapping[str, str | None],
     *further: ColumnElement[bool],
     order: str,
+    newest: int | None = None,
 ) -> list[V]:
     """None in ``given`` matches everything; ties are broken by id, so the order never varies."""
     wanted = [table.c[name] == value for name, value in given.items() if value is not None]
-    query = select(table).where(*wanted, *further).order_by(table.c[order], table.c.id)
+    query = select(table).where(*wanted, *further)
+    columns = (table.c[order], table.c.id)
+    if newest is None:
+        query = query.order_by(*columns)
+    else:
+        query = query.order_by(*(column.desc() for column in columns)).limit(newest)
     with database.reading() as connection:
         rows: list[dict[str, object]] = [dict(row) for row in connection.execute(query).mappings()]
-    return [decode(kind, row) for row in rows]
+    return [decode(kind, row) for row in (rows if newest is None else reversed(rows))]

@@ -274,9 +274,9 @@ class Store:
         with self._database.writing() as connection:
             return put_finding(self._database, connection, finding)
 
-    def findings(self, *kinds: FindingKind) -> list[Finding]:
-        """Those of these kinds, or all, in time order."""
-        return find_findings(self._database, kinds=kinds)
+    def findings(self, *kinds: FindingKind, newest: int | None = None) -> list[Finding]:
+        """Those of these kinds, or all, in time order; so many of the newest if that is given."""
+        return find_findings(self._database, kinds=kinds, newest=newest)
 
     def findings_on(self, kind: FindingKind, campaigns: Iterable[str]) -> list[Finding]:
         """Those of a kind that rest on one of these campaigns alone."""
@@ -331,10 +331,11 @@ class Store:
         workload_id: str | None = None,
         settings_id: str | None = None,
         finished: bool | None = None,
+        newest: int | None = None,
     ) -> list[Campaign]:
-        """The campaigns that match everything given, in time order."""
+        """The campaigns that match everything given, in time order; or the newest of them."""
         given = {"series_id": series_id, "workload_id": workload_id, "settings_id": settings_id}
-        return find_campaigns(self._database, given, finished=finished)
+        return find_campaigns(self._database, given, finished=finished, newest=newest)
 
     def campaigns_without(self, candidate: str) -> list[Campaign]:
         """Campaigns that could not measure a candidate, in time order."""

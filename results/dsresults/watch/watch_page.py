@@ -28,8 +28,11 @@ def page_names(state: WatchState) -> tuple[str, ...]:
     return (*(each.page for each in state.series), PAGE)
 
 
-def render_page(state: WatchState, name: str) -> str:
-    """One of the watch's pages as a whole HTML document; KeyError for any other name."""
+def render_page(state: WatchState, name: str, *, reports: str = "") -> str:
+    """One of the watch's pages as a whole HTML document; KeyError for any other name.
+
+    ``reports`` is where a campaign's report is, if it can be followed to.
+    """
     if name == PAGE:
         return _environment().get_template("watch.html.jinja").render(state=state)
     shown = {each.page: each for each in state.series}[name]
@@ -40,6 +43,7 @@ def render_page(state: WatchState, name: str) -> str:
         shown=shown,
         chart=series_chart(shown, ChartArea(width=width, height=230, bottom=196)),
         alarms=_alarms_by_tip(state, shown),
+        reports=reports,
     )
 
 

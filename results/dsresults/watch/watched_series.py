@@ -199,6 +199,12 @@ def tips_of(findings: Iterable[Finding], watch: str) -> tuple[WatchedTip, ...]:
     )
 
 
+def watches_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The ids of all watches that have seen a tip."""
+    series = (each.value.get("series") for each in findings if each.kind == "watched")
+    return tuple(sorted({str(each["watch"]) for each in series if isinstance(each, dict)}))
+
+
 def next_reference(tips: Sequence[WatchedTip], first: str) -> str:
     """What the next tip of a series is compared with: pinned, until a difference was found.
 

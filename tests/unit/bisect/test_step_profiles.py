@@ -13,7 +13,7 @@ from store_values import BOUNDARY, EXPORT, FINISHED
 from watchers import RecordingWatcher
 
 from dsbisect.cli.bisect import tell_doubted
-from dsbisect.cli.report import _asked, _chosen, _finding
+from dsbisect.cli.stored_answers import _asked, _chosen, _finding
 from dsharness.errors import EngineError, ExitCode, InstanceError, StoppedError
 from dsharness.model import (
     CpuProfile,

@@ -1,0 +1,140 @@
+"""`serve`: reports and watches of the store as pages on the loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dsbisect.cli.common_options import AsJson, MatrixFile, StorePlace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dsbisect.page_server import ServedPage
+    from dsharness.model import Matrix
+    from dsresults.store import Store
+    from dsresults.store_page import StoredLine
+    from dsresults.watch.watch_state import WatchState
+
+PORT = 8389
+MOST = 200  # of the newest answers are listed
+KINDS = {".html": "text/html", ".json": "application/json", ".md": "text/markdown"}
+WATCH = re.compile(r"/watch/(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,63})/(?P<file>[a-z0-9.-]*)")
+REPORT = re.compile(r"/report/(?P<name>[A-Za-z0-9][A-Za-z0-9-]{0,63})/(?P<file>[a-z.]*)")
+
+
+def serve(
+    *,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Of the loopback; 0: any free one.")
+    ] = PORT,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the store's reports and watches to a browser on this machine, until Ctrl-C.
+
+    Example: dsbisect serve --port 8400
+    """
+    from dsbisect.page_server import PageServer
+    from dsharness.matrix import load_matrix
+    from dsresults.store import Store
+
+    checked = load_matrix(matrix)
+    with Store.open(store, create=False) as opened:
+        pages = StoredPages(store=opened, matrix=checked)
+        with PageServer(pages, port) as server:
+            told = {"store": str(opened), "address": server.address}
+            text = f"{opened} is served at {server.address} until Ctrl-C"
+            typer.echo(json.dumps(told) if as_json else text)
+            sys.stdout.flush()
+            server.serve_forever()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredPages:
+    """``Pages`` of a store: each is made of what it holds at that moment."""
+
+    store: Store
+    matrix: Matrix
+
+    def __call__(self, path: str) -> ServedPage | None:
+        """A path is only matched, and leads to no file."""
+        if path == "/":
+            return _page(self._index())
+        if found := WATCH.fullmatch(path):
+            return self._watch(found["name"], found["file"])
+        if found := REPORT.fullmatch(path):
+            return self._report(found["name"], found["file"])
+        return None
+
+    def _index(self) -> str:
+        from dsresults.store_page import render_store
+
+        return render_store(str(self.store), self._watches(), list(self._answers()))
+
+    def _answers(self) -> Iterator[StoredLine]:
+        """The newest; campaigns that an answer rests on are in its report."""
+        from dsbisect.cli.stored_answers import AGAIN
+        from dsresults.store_page import StoredLine
+
+        findings = self.store.findings(*AGAIN, newest=MOST)
+        within = {campaign for each in findings for campaign in each.campaigns}
+        for found in findings:
+            yield StoredLine(found.id, found.found_at, found.title, found.answer)
+        for one in self.store.campaigns(finished=True, newest=MOST):
+            if one.id not in within and one.boundary:
+                title = f"{one.series_id}, {one.workload_id}"
+                yield StoredLine(one.id, one.finished_at or "", title, one.boundary.summary)
+
+    def _watches(self) -> list[WatchState]:
+        from dsresults.watch.alarms import alarms_of
+        from dsresults.watch.watch_state import watch_state
+        from dsresults.watch.watched_series import tips_of, watches_of
+
+        known = self.store.findings("watched", "alarm")
+        alarms = alarms_of(known)
+        return [watch_state(name, tips_of(known, name), alarms) for name in watches_of(known)]
+
+    def _watch(self, name: str, file: str) -> ServedPage | None:
+        from dsresults.watch.watch_page import PAGE, page_names, render_page
+
+        state = next((each for each in self._watches() if each.id == name), None)
+        if state is None:
+            return None
+        if file == "watch.json":
+            return _page(state.model_dump_json(indent=2), KINDS[".json"])
+        file = file or PAGE
+        if file not in page_names(state):
+            return None
+        return _page(render_page(state, file, reports="/report/"))
+
+    def _report(self, name: str, file: str) -> ServedPage | None:
+        from dsbisect.cli.stored_answers import stored_answer
+        from dsbisect.page_server import told
+        from dsharness.errors import StoreError
+
+        try:
+            found = stored_answer(self.store, self.matrix, [name])
+        except StoreError as error:
+            return told(HTTPStatus.NOT_FOUND, str(error))
+        with tempfile.TemporaryDirectory(prefix="dsbisect-page-") as folder:
+            page = found.write(Path(folder))
+            there = {each.name: each for each in page.parent.iterdir()}
+            asked = there.get(file or page.name)
+            kind = KINDS.get(asked.suffix) if asked else None
+            return _page(asked.read_text(encoding="utf-8"), kind) if asked and kind else None
+
+
+def _page(text: str, kind: str = KINDS[".html"]) -> ServedPage:
+    from dsbisect.page_server import ServedPage
+
+    return ServedPage(body=text.encode(), kind=kind)

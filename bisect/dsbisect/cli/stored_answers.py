@@ -1,0 +1,161 @@
+"""An answer of the store in all forms of a report: of a search, a validation, claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dsharness.errors import StoreError
+
+if TYPE_CHECKING:
+    from dsharness.model import Campaign, Finding, Matrix, Value
+    from dsharness.model.campaign import FindingKind
+    from dsresults.report import ReportData
+    from dsresults.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """One answer as every form of a report needs it."""
+
+    value: Value
+    text: str
+    folder: str
+    write: Callable[[Path], Path]
+    data: ReportData | None = None  # of a search
+
+
+def stored_answer(opened: Store, matrix: Matrix, names: Sequence[str]) -> Answered:
+    """What the store holds of these ids, or how they begin; StoreError where that is nothing.
+
+    Without any it is the latest answer.
+    """
+    from dsresults.profile_pair import stored_profiles
+    from dsresults.report import render_text, report_data, write_report
+
+    ids = [one for each in names for one in _asked(opened, opened.whole_id(each))]
+    finding = _finding(opened, ids)
+    if finding is not None:
+        return AGAIN[finding.kind](finding, opened, matrix)
+    chosen = _chosen(opened, ids)
+    samples, images = opened.measured_in(chosen)
+    profiles = stored_profiles(opened, (campaign.id for campaign in chosen))
+    data = report_data(matrix, chosen, samples, images, profiles)
+    return Answered(
+        value=data,
+        text=render_text(data),
+        folder=chosen[0].series_id,
+        write=lambda folder: write_report(folder, data),
+        data=data,
+    )
+
+
+def _commits(finding: Finding, store: Store, matrix: Matrix) -> Answered:
+    from dsbisect.commits.commits_study import CommitsResult
+    from dsbisect.commits.commits_text import answer_text, findings_data, report_name
+    from dsresults.report import write_report
+
+    outcome = CommitsResult.kept(finding, store)
+    data = findings_data(matrix, outcome)
+    return Answered(
+        value=outcome.findings,
+        text=answer_text(outcome.findings),
+        folder=report_name(outcome),
+        write=lambda folder: write_report(folder, data),
+        data=data,
+    )
+
+
+def _validation(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
+    from dsvalidate.answer_files import answer_text, write_texts
+    from dsvalidate.check import Validation
+
+    found = Validation.model_validate(finding.value)
+    return Answered(
+        value=found,
+        text=answer_text(found),
+        folder=f"{found.row}-validated",
+        write=lambda folder: write_texts(folder, found),
+    )
+
+
+def _claims(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
+    from dsresults.compare.claim_outcomes import ClaimsAnswer
+    from dsresults.report.claims_page import told, write_claims
+
+    found = ClaimsAnswer.model_validate(finding.value)
+    return Answered(
+        value=found,
+        text="\n".join(told(found)),
+        folder="claims",
+        write=lambda folder: write_claims(folder, found),
+    )
+
+
+def _explanation(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
+    from dsresults.compare.difference_shares import DifferenceShares, told
+    from dsresults.profile_pair import stored_profiles
+    from dsresults.report.explanation_page import write_explanation
+
+    found = DifferenceShares.model_validate(finding.value)
+    profiles = stored_profiles(store, (each.campaign for each in found.workloads))
+    return Answered(
+        value=found,
+        text="\n".join(told(found)),
+        folder=f"{found.fast}-{found.slow}-explained",
+        write=lambda folder: write_explanation(folder, found, profiles),
+    )
+
+
+AGAIN: dict[FindingKind, Callable[[Finding, Store, Matrix], Answered]] = {
+    "commits": _commits,
+    "validation": _validation,
+    "claims": _claims,
+    "explanation": _explanation,
+}
+
+
+def _asked(store: Store, name: str) -> tuple[str, ...]:
+    """What an id stands for: profiles are in the report of the campaigns that they are of."""
+    finding = store.finding(name)
+    return finding.campaigns if finding and finding.kind == "profile" else (name,)
+
+
+def _finding(store: Store, ids: list[str]) -> Finding | None:
+    """What the ids belong to; without any, the newest one if no search of rows ended later."""
+    known = store.findings(*AGAIN)
+    if ids:
+        wanted = set(ids)
+        return next(
+            (each for each in reversed(known) if wanted <= {each.id, *each.campaigns}), None
+        )
+    rows = [c.finished_at or "" for c in store.campaigns(finished=True) if c.kind == "rows"]
+    newest = known[-1] if known else None
+    return newest if newest is not None and newest.found_at > max(rows, default="") else None
+
+
+def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
+    """The campaigns named, or the newest answer to each question of the newest series."""
+    if ids:
+        found = [(name, store.campaign(name)) for name in ids]
+        for name, campaign in found:
+            if campaign is None or campaign.boundary is None:
+                raise StoreError(
+                    f"no finished campaign {name} in {store}",
+                    hint="`dsbisect results list` shows them",
+                )
+        return [campaign for _, campaign in found if campaign is not None]
+    finished = [c for c in store.campaigns(finished=True) if c.kind == "rows"]
+    if not finished:
+        raise StoreError(
+            f"{store} holds no finished campaign", hint="run `dsbisect reproduce` first"
+        )
+    series = finished[-1].series_id
+    newest = {
+        (c.workload_id, c.settings_id, c.boundary.line if c.boundary else ()): c
+        for c in finished
+        if c.series_id == series
+    }
+    return list(newest.values())
