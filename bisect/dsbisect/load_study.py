@@ -28,6 +28,7 @@ from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import LOAD_FOLDER, load_options
 from dsharness.model import (
     USER_BIND,
+    DnsloadWorkload,
     Image,
     KrbloadWorkload,
     LdaploadWorkload,
@@ -46,7 +47,7 @@ from dslab.lab_conditions import LabConditions
 from dsresults.compare.driven_load import DrivenLoad, driven_load, worker_heard
 from dsresults.number_text import counted, duration, significant
 
-LiveWorkload = LdaploadWorkload | KrbloadWorkload
+LiveWorkload = LdaploadWorkload | KrbloadWorkload | DnsloadWorkload
 
 PROGRAM = "locust"
 PLAN_VARIABLE = "DSBISECT_LOAD_PLAN"
@@ -125,8 +126,8 @@ def live_workload(
 ) -> LiveWorkload:
     """The load of one worker; UsageError for one that cannot be looked at, or not by several."""
     hint = (
-        "take one with `tool: ldapload` or `krbload`, such as search-as-user or kerberos-preauth; "
-        "docs/workloads.md lists them"
+        "take one with `tool: ldapload`, `krbload` or `dnsload`, such as search-as-user, "
+        "kerberos-preauth or dns-live; docs/workloads.md lists them"
     )
     if not isinstance(workload, LiveWorkload):
         raise UsageError(

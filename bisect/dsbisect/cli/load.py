@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from dsharness.measure.by_address import AddressRequest
     from dsharness.model import Matrix, Workload
 
-DEFAULT_WORKLOAD = "search-as-user"
+# By what a row speaks.
+DEFAULTS = {"ldap": "search-as-user", "kerberos": "kerberos-preauth", "dns": "dns-live"}
 USUAL_CONNECTIONS = 4
 OF_ADDRESS = ("--users", "--bind-dn", "--password-file", "--network")
 
@@ -80,8 +81,8 @@ def load(  # noqa: PLR0913 - each is an option
         str | None,
         typer.Option(
             "--workload",
-            help="A workload of ldapload or krbload, or a YAML file with one. "
-            "Default: search-as-user.",
+            help="A workload of ldapload, krbload or dnsload, or a YAML file with one. "
+            "Default: search-as-user, kerberos-preauth or dns-live, whichever fits the row.",
             show_default=False,
         ),
     ] = None,
@@ -129,7 +130,7 @@ def load(  # noqa: PLR0913 - each is an option
     else:
         of_address = (users, bind_dn, password_file, network)
         refuse("needs an address", dict(zip(OF_ADDRESS, of_address, strict=True)))
-        server, asked = _of_row(checked, target, workload or DEFAULT_WORKLOAD)
+        server, asked = _of_row(checked, target, workload)
     request = LoadRequest(
         matrix=checked,
         target=server,
@@ -155,13 +156,15 @@ def load(  # noqa: PLR0913 - each is an option
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
-def _of_row(matrix: Matrix, name: str, workload: str) -> tuple[str, Workload]:
+def _of_row(matrix: Matrix, name: str, workload: str | None) -> tuple[str, Workload]:
     from dsbuilds.build_request import check_rows
     from dsharness.matrix import find_row, find_workload
+    from dsharness.systems import SYSTEMS
 
     row = find_row(matrix, name)
     check_rows(matrix, (row,))
-    return row.id, find_workload(matrix, workload)
+    protocol = SYSTEMS[row.system].protocol
+    return row.id, find_workload(matrix, workload or DEFAULTS[protocol])
 
 
 def _of_address(who: AddressOptions, rate: float | None) -> tuple[AddressRequest, Workload]:

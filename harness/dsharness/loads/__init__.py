@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dsharness.loads.dnsload import Dnsload
 from dsharness.loads.dnsperf import Dnsperf
 from dsharness.loads.krbload import Krbload
 from dsharness.loads.ldapload import Ldapload
@@ -17,13 +18,18 @@ from dsharness.loads.load import (
 )
 
 LOADS: dict[str, Load] = {
+    "dnsload": Dnsload(),
     "dnsperf": Dnsperf(),
     "krbload": Krbload(),
     "ldapload": Ldapload(),
     "ldclt": Ldclt(),
 }
 
-LIVE: dict[str, LiveLoad] = {"krbload": Krbload(), "ldapload": Ldapload()}
+LIVE: dict[str, LiveLoad] = {
+    "dnsload": Dnsload(),
+    "krbload": Krbload(),
+    "ldapload": Ldapload(),
+}
 
 __all__ = [
     "LIVE",

@@ -112,6 +112,7 @@ from dsharness.model.value import (
 from dsharness.model.workload import (
     DirectoryOperation,
     DirectoryWorkload,
+    DnsloadWorkload,
     DnsperfWorkload,
     ImportWorkload,
     KrbloadWorkload,
@@ -151,6 +152,7 @@ __all__ = [
     "DistributionSource",
     "Disturber",
     "DnfPackages",
+    "DnsloadWorkload",
     "DnsperfWorkload",
     "DriverName",
     "Fact",

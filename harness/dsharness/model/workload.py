@@ -417,6 +417,43 @@ class DnsperfWorkload(WorkloadBase):
             yield "outstanding", least
 
 
+DNS_ROOM = 100  # queries that the kernel keeps for one socket of named's, and more
+
+
+class DnsloadWorkload(WorkloadBase):
+    """Queries for the addresses of a zone's names, by the lab's own load."""
+
+    protocol: ClassVar[str] = "dns"
+    tool: Literal["dnsload"] = "dnsload"
+    operation: Literal["query"] = "query"
+    threads: PositiveInt = Field(default=20, description="sockets, each with one query")
+    transport: Transport = Transport.UDP
+    names: PositiveInt = Field(
+        default=1000, le=20_000, description="names of the zone, all asked for in turn"
+    )
+    scheduled: PositiveFloat | None = Field(
+        default=None, description="queries begun in a second, whatever waits; by default as many "
+        "as are answered"
+    )  # fmt: skip
+
+    @property
+    def content(self) -> ZoneContent:
+        return ZoneContent(number=self.names)
+
+    @property
+    def rate(self) -> float | None:
+        return self.scheduled
+
+    @property
+    def distinct_entries(self) -> int:
+        return self.names
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse more queries at once than a server's socket has room for."""
+        if self.threads > DNS_ROOM:
+            yield "threads", f"at most {DNS_ROOM}, or the kernel drops some"
+
+
 # Of more than 45 connections a KDC drops the oldest; the kernel kept 125 requests for it, not 150.
 KDC_ROOM = {Transport.UDP: 100, Transport.TCP: 40}
 
@@ -467,7 +504,12 @@ class KrbloadWorkload(WorkloadBase):
 
 # A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
 Workload = Annotated[
-    LdcltWorkload | LdaploadWorkload | ImportWorkload | DnsperfWorkload | KrbloadWorkload,
+    LdcltWorkload
+    | LdaploadWorkload
+    | ImportWorkload
+    | DnsperfWorkload
+    | DnsloadWorkload
+    | KrbloadWorkload,
     Field(discriminator="tool"),
 ]
 

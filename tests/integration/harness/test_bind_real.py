@@ -1,4 +1,4 @@
-"""BIND's named of three Debian releases, driven by one dnsperf over UDP and TCP."""
+"""BIND's named of three Debian releases, driven by one dnsperf and by the lab's own load."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from turns import turn_of
 from dsharness.containers.container import Container
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
+from dsharness.loads import LOADS, LoadReport, Operations
+from dsharness.loads.ldapload import REQUESTS_FILE
 from dsharness.measure.sample import Bench, take_sample
-from dsharness.model import DnsperfWorkload, Settings, Transport
+from dsharness.model import DnsloadWorkload, DnsperfWorkload, Settings, Transport
 from dsharness.systems.bind import FOLDER, PORT, ZONE
+from dsresults.compare.driven_load import DrivenLoad
 
 NAMES = 300
 VERSIONS = {"debian-11-bind": "9.16.", "debian-12-bind": "9.18.", "debian-13-bind": "9.20."}
@@ -75,6 +78,47 @@ def test_worker_threads_are_set_and_read_back(engine: Engine) -> None:
     assert golden.facts["worker-threads"] == 2
 
 
+def own_load(transport: Transport = Transport.UDP, **changes: object) -> DnsloadWorkload:
+    shape = {"id": "own", "title": "queries", "names": NAMES, "duration_s": 0.5, "operations": 500}
+    return DnsloadWorkload.model_validate({**shape, "transport": transport, **changes})
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=[] if row == "debian-13-bind" else pytest.mark.whole)
+        for row in VERSIONS
+    ],
+)
+def test_the_labs_own_load_is_answered_counted_and_timed(engine: Engine, row: str) -> None:
+    with benched(engine, golden_of(engine, row, users=NAMES), "dnsload") as at:
+        for transport in Transport:
+            before = at.instance.system.look(at.instance.endpoint).operations["query"]
+            sample = take_sample(at, turn_of(own_load(transport)))
+            after = at.instance.system.look(at.instance.endpoint).operations["query"]
+            assert sample.valid, sample.invalid  # the gate has compared both counts
+            assert 0 < sample.operations < after - before, "the warm-up's queries come on top"
+            for metric in ("cost", "rate", "cpu", "client-cpu", "latency"):
+                assert (sample.value(metric) or 0) > 0, metric
+        paced = take_sample(at, turn_of(own_load(scheduled=200.0, duration_s=1)))
+        assert paced.valid, paced.invalid
+        assert paced.operations == 200
+        whole = own_load(threads=100)  # as many as it may have
+        assert take_sample(at, turn_of(whole)).valid
+        strangers = asked(at, own_load(names=2 * NAMES), 2 * NAMES)
+        assert strangers.errors == {"query: result 3 instead of 0": NAMES}
+        assert strangers.total == NAMES
+
+
+def asked(at: Bench, workload: DnsloadWorkload, queries: int) -> LoadReport:
+    """What comes of so many queries, whether the zone has such names or not."""
+    driver, endpoint = LOADS["dnsload"], at.instance.endpoint
+    text = driver.files(workload, endpoint, 0)[REQUESTS_FILE]
+    at.load.must("sh", "-c", f"cat >/tmp/{REQUESTS_FILE}", what="write requests", stdin=text)
+    extent = Operations(per_thread=queries // workload.threads, limit_s=10)
+    return driver.parse(at.load.execute(*driver.argv(workload, endpoint, "/tmp", extent)).stdout)
+
+
 @pytest.fixture
 def at(engine: Engine) -> Iterator[Bench]:
     golden = golden_of(engine, "debian-12-bind", users=NAMES)
@@ -100,10 +144,11 @@ def folder(engine: Engine, tmp_path: Path) -> Path:
     for row in VERSIONS:
         image_of(engine, row)
     for name in ("matrix.yaml", "matrix.lock"):
-        shutil.copy(ROOT / name, tmp_path)
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, tmp_path)
     with edited(tmp_path / "matrix.yaml") as document:
         for workload in document["workloads"]:
-            if workload["tool"] == "dnsperf":
+            if workload["tool"] in {"dnsperf", "dnsload"}:
                 workload.update(names=NAMES, duration_s=0.5, warmup_s=1)
     return tmp_path
 
@@ -127,6 +172,18 @@ def test_the_series_is_searched_and_answered(folder: Path) -> None:
     assert {one["candidate"] for one in column["observed"] if one["valid"]} >= {
         "debian-11-bind", "debian-13-bind",
     }  # fmt: skip
+
+
+def test_several_workers_drive_it_without_being_told_a_workload(folder: Path) -> None:
+    done = dsbisect(
+        folder, "load", "debian-13-bind", "--workers", "2", "--rate", "100", "--minutes", "0.06",
+        "--json",
+    )  # fmt: skip
+    assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr
+    found = DrivenLoad.model_validate_json(done.stdout)
+    assert len(found.workers) == 2
+    assert not any(each.errors for each in found.workers)
+    assert sum(each.operations for each in found.workers) > 200
 
 
 @pytest.mark.whole

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
+use crate::dns;
 use crate::kerberos;
 use crate::link::{Link, Wait};
 use crate::message::{answer, message, next_page, Answer, ENTRY, INTERMEDIATE, REFERENCE};
@@ -434,7 +435,11 @@ impl Load {
         }
         let nonce = kerberos::nonce_after(self.nonce);
         let controls = step.page.map(|size| next_page(size, cookie)).unwrap_or_default();
-        let id = self.connections[number].next_id;
+        let next = self.connections[number].next_id;
+        let id = match self.doors[0].server.speech {
+            Speech::Dns { .. } => dns::id(number, self.connections.len(), next),
+            _ => next,
+        };
         if flight.name == 0 {
             flight.name = nonce;
         }
@@ -443,10 +448,11 @@ impl Load {
             Speech::Kerberos { datagrams } => {
                 kerberos::message(nonce, &step.body, step.nonce, datagrams)
             }
+            Speech::Dns { datagrams } => dns::message(id, &step.body, datagrams),
         };
         self.nonce = nonce;
         let made = &mut self.connections[number];
-        made.next_id = FIRST_ID + (id - FIRST_ID + 1) % IDS;
+        made.next_id = FIRST_ID + (next - FIRST_ID + 1) % IDS;
         made.unsent = unsent;
         flight.id = id;
         made.flight = Some(flight);
@@ -544,9 +550,9 @@ impl Load {
             let Some(flight) = made.flight.as_mut().filter(|each| each.id == seen.id) else {
                 return Err("an answer that was not asked for".to_string());
             };
+            flight.entries += seen.entries;
             match seen.tag {
-                ENTRY => flight.entries += 1,
-                REFERENCE | INTERMEDIATE => {}
+                ENTRY | REFERENCE | INTERMEDIATE => {}
                 _ => self.answered(number, seen.result, seen.cookie)?,
             }
         }
@@ -558,12 +564,17 @@ impl Load {
     /// The answer that begins there, once it is whole.
     fn next_answer(&self, number: usize, at: usize) -> Result<Option<Answer>, String> {
         let made = &self.connections[number];
-        let Speech::Kerberos { datagrams } = self.doors[0].server.speech else {
-            return answer(&made.received, at);
-        };
-        let Some(flight) = &made.flight else { return Ok(None) };
-        let step = &self.operations(number)[flight.operation].steps[flight.step];
-        kerberos::answer(&made.received, at, datagrams, &step.body, flight.id)
+        let asked = |of: &Flight| &self.operations(number)[of.operation].steps[of.step].body;
+        match (self.doors[0].server.speech, &made.flight) {
+            (Speech::Ldap, _) => answer(&made.received, at),
+            (_, None) => Ok(None),
+            (Speech::Kerberos { datagrams }, Some(of)) => {
+                kerberos::answer(&made.received, at, datagrams, asked(of), of.id)
+            }
+            (Speech::Dns { datagrams }, Some(of)) => {
+                dns::answer(&made.received, at, datagrams, asked(of))
+            }
+        }
     }
 
     /// Go on after an answer: with the next page, the next step, or another operation.

@@ -1,12 +1,13 @@
-//! Sends LDAP or Kerberos requests that were encoded before, checks each answer and times it.
+//! Sends LDAP, Kerberos or DNS requests that were encoded before, checks each answer and times it.
 //!
-//! It knows little more of either than how a message is framed: requests are prepared by the lab, with
+//! It knows little more of them than how a message is framed: requests are prepared by the lab, with
 //! the result and the number of entries that each must have. One thread and `epoll` drive all
 //! connections. Without a rate, a connection begins its next operation when the last one was done;
 //! with a rate, operations begin by a clock, on whichever connection is free, and their time counts
 //! from when they should have begun. No crate is used, so that building it reaches no registry;
 //! encryption is the system's OpenSSL.
 
+mod dns;
 mod kerberos;
 mod link;
 mod load;

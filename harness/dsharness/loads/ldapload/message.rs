@@ -71,12 +71,13 @@ pub fn element(data: &[u8], at: usize) -> Result<Option<(u8, usize, usize)>, Str
     Ok((begin + length <= data.len()).then_some((tag, begin, begin + length)))
 }
 
-/// One answer: the message's id, the tag of its operation, its result where it has one, and what it
-/// says of a next page.
+/// One answer: the message's id, the tag of its operation, its result where it has one, the entries
+/// that came with it, and what it says of a next page.
 pub struct Answer {
     pub id: u32,
     pub tag: u8,
     pub result: u32,
+    pub entries: u64,
     pub cookie: Option<Vec<u8>>,
     pub end: usize,
 }
@@ -105,13 +106,14 @@ pub fn answer(data: &[u8], at: usize) -> Result<Option<Answer>, String> {
             next = cookie(whole, first, last)?;
         }
     }
-    Ok(Some(Answer { id: number(&whole[id_begin..id_end]), tag, result, cookie: next, end }))
+    let (id, entries) = (number(&whole[id_begin..id_end]), u64::from(tag == ENTRY));
+    Ok(Some(Answer { id, tag, result, entries, cookie: next, end }))
 }
 
 impl Answer {
     /// One without pages or controls.
     pub fn plain(id: u32, tag: u8, result: u32, end: usize) -> Self {
-        Answer { id, tag, result, cookie: None, end }
+        Answer { id, tag, result, entries: 0, cookie: None, end }
     }
 }
 

@@ -44,6 +44,7 @@ pub enum Secrecy {
 pub enum Speech {
     Ldap,
     Kerberos { datagrams: bool },
+    Dns { datagrams: bool },
 }
 
 pub enum Place {
@@ -58,13 +59,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// `ldap://127.0.0.1:3389`, `starttls://`, `ldaps://`, `kerberos-udp://` and `kerberos-tcp://`
-    /// likewise, or `ldapi:///path`.
+    /// `ldap://127.0.0.1:3389`, `starttls://`, `ldaps://`, `kerberos-udp://`, `kerberos-tcp://`,
+    /// `dns-udp://` and `dns-tcp://` likewise, or `ldapi:///path`.
     pub fn named(url: &str) -> Result<Self, String> {
-        let odd = || format!("{url}: not ldap://, starttls://, ldaps://, kerberos-udp:// or kerberos-tcp:// with IPv4:PORT, or ldapi://PATH");
+        let odd = || format!("{url}: not ldap://, starttls://, ldaps://, or kerberos or dns with -udp:// or -tcp://, and IPv4:PORT, nor ldapi://PATH");
         let (over, rest) = url.split_once("://").ok_or_else(odd)?;
         let secrecy = match over {
-            "ldap" | "ldapi" | "kerberos-udp" | "kerberos-tcp" => Secrecy::None,
+            "ldap" | "ldapi" | "kerberos-udp" | "kerberos-tcp" | "dns-udp" | "dns-tcp" => Secrecy::None,
             "ldaps" => Secrecy::AtOnce,
             "starttls" => Secrecy::Asked,
             _ => return Err(odd()),
@@ -76,22 +77,23 @@ impl Server {
         } else {
             return Err(odd());
         };
-        let speech = match over.strip_prefix("kerberos-") {
-            Some(over) => Speech::Kerberos { datagrams: over == "udp" },
+        let speech = match over.split_once('-') {
+            Some(("kerberos", over)) => Speech::Kerberos { datagrams: over == "udp" },
+            Some((_, over)) => Speech::Dns { datagrams: over == "udp" },
             None => Speech::Ldap,
         };
         Ok(Server { place, secrecy, speech })
     }
 
     fn datagrams(&self) -> bool {
-        self.speech == Speech::Kerberos { datagrams: true }
+        matches!(self.speech, Speech::Kerberos { datagrams: true } | Speech::Dns { datagrams: true })
     }
 
     /// What ends a connection.
     pub fn goodbye(&self, id: u32) -> Vec<u8> {
         match self.speech {
             Speech::Ldap => message(id, &[UNBIND]),
-            Speech::Kerberos { .. } => vec![],
+            Speech::Kerberos { .. } | Speech::Dns { .. } => vec![],
         }
     }
 

@@ -1,0 +1,56 @@
+//! How DNS' messages are framed, and which query an answer is for (RFC 1035).
+
+use crate::message::{number, Answer};
+
+/// An id that no other connection has: each has its own share of them, and takes those in turn.
+pub fn id(connection: usize, connections: usize, turn: u32) -> u32 {
+    let share = (IDS / connections as u32).max(1);
+    (connection as u32 * share + turn % share) % IDS
+}
+
+/// A query with its id; over TCP its length comes first.
+pub fn message(id: u32, body: &[u8], datagrams: bool) -> Vec<u8> {
+    let mut made = if datagrams { vec![] } else { (body.len() as u16).to_be_bytes().to_vec() };
+    made.extend((id as u16).to_be_bytes());
+    made.extend(&body[2..]);
+    made
+}
+
+/// The answer to a query, once it is whole: its result is its code, its entries are its records.
+pub fn answer(
+    data: &[u8],
+    at: usize,
+    datagrams: bool,
+    asked: &[u8],
+) -> Result<Option<Answer>, String> {
+    let begin = if datagrams { at } else { at + 2 };
+    let end = match data.get(at..begin) {
+        _ if datagrams => data.len(),
+        Some(size) => begin + number(size) as usize,
+        None => return Ok(None),
+    };
+    let Some(whole) = data.get(begin..end).filter(|_| data.len() > at) else {
+        return Ok(None);
+    };
+    let Some((header, rest)) = whole.split_at_checked(HEADER) else { return Err(odd()) };
+    let (code, questions) = (header[3] & 0x0f, &header[4..6]);
+    if header[2] & ANSWERS == 0 {
+        return Err(odd());
+    }
+    // A server that could not read a query has nothing to repeat of it.
+    let unread = code != 0 && questions == [0, 0];
+    if !unread && (questions != &asked[4..6] || !rest.starts_with(&asked[HEADER..])) {
+        return Err("an answer to another question".to_string());
+    }
+    let mut seen = Answer::plain(number(&header[..2]), header[2], u32::from(code), end);
+    seen.entries = u64::from(number(&header[6..8]));
+    Ok(Some(seen))
+}
+
+fn odd() -> String {
+    "an answer that is not DNS".to_string()
+}
+
+pub const HEADER: usize = 12; // bytes; the id is the first two
+const IDS: u32 = 1 << 16;
+const ANSWERS: u8 = 0x80; // what a query has not
