@@ -47,7 +47,7 @@ LOGS_OFF = {
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
 # What settings may ask for, by option and value. A log that turns over has two files of a MiB.
-# Where hashes are upgraded, each bind looks whether the user's is to be made anew.
+# Where hashes are upgraded, each bind looks whether the user's is to be made again.
 CHOICES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "access-log": {
         "off": {},
