@@ -7,6 +7,7 @@ make bench-many BENCH="--samples 10000000 --searches 0"  without the curve; 20 G
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -36,7 +37,10 @@ def main() -> int:
     asked = parser.parse_args()
     missed = 0
     for samples in [int(each) for each in asked.samples.split(",") if each]:
-        print(f"\n{samples:,} samples, {asked.machines} machines, {asked.runs} runs\n\n{HEAD}")
+        print(
+            f"\n{samples:,} samples, {asked.machines} machines, {asked.runs} runs; "
+            f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n\n{HEAD}"
+        )
         for figure in _costs(samples, asked.machines, asked.runs):
             print(figure, flush=True)
             missed += figure.met is False
