@@ -157,13 +157,13 @@ def long_line(store: Store) -> list[Figure]:
 
 
 def _planned_again(campaign: Campaign, store: Store) -> Iterator[float]:
-    """CPU time of each step of a stored search, as it is planned from its samples and turns."""
+    """CPU time of each step of a stored search, planned from its samples and turns."""
     question, search = question_of(campaign), search_of(campaign)
     samples, turns = store.samples(campaign_id=campaign.id), store.turns(campaign.id)
     for count in range(len(turns)):
         known = turns[:count]
         numbers = {turn.number for turn in known}
         history = History.of_samples(each for each in samples if each.turn in numbers)
-        begin = time.process_time()
+        begin = time.thread_time()
         advance(question, search, history, known)
-        yield time.process_time() - begin
+        yield time.thread_time() - begin
