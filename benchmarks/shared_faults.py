@@ -48,6 +48,7 @@ class WorldWorkers:
 
     url: str
     folder: Path
+    study_of: Callable[[str], WorldStudy] | None = None  # another one than that of the faults
 
     def start(self, name: str) -> int:
         there = self.folder / f"there-{name}"
@@ -61,15 +62,20 @@ class WorldWorkers:
         wait_until(lambda: there.exists() or None, Deadline.after(30), what=f"worker {name}")
         return pid
 
-    def _serve(self, name: str, there: Path) -> None:
+    def _struck(self, name: str) -> WorldStudy:
+        """In whose lab each run takes a while, and may find the disk full."""
+
         def measuring() -> None:
             time.sleep(RUN_S)
             if self._full(name).exists():
                 raise DiskFullError("no space left", hint="free some")
 
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests
         lab = WorldLab(STEP, machine=name, before_sample=measuring)
-        study = WorldStudy(labs={name: lab}, machine=name)
+        return WorldStudy(labs={name: lab}, machine=name)
+
+    def _serve(self, name: str, there: Path) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests
+        study = (self.study_of or self._struck)(name)
         machine = FleetMachine(id=name, name=name, class_name=CLASS, since="2026-11-27")
         try:
             with (
@@ -124,7 +130,7 @@ class FaultyFleet:
                 self._search(fault)
         finally:
             for pid in self.pids.values():
-                _end(pid, signal.SIGINT)
+                end_worker(pid, signal.SIGINT)
         self.wrongs += [f"left: {each}" for each in self._left()]
 
     def lines(self) -> Iterator[str]:
@@ -193,7 +199,7 @@ def _nothing() -> None:
     """What is to be undone of most faults."""
 
 
-def _end(pid: int, number: int) -> None:
+def end_worker(pid: int, number: int) -> None:
     """Send a signal and wait for the end of a child."""
     os.kill(pid, number)
     os.waitpid(pid, 0)
@@ -208,7 +214,7 @@ def _victim(fleet: FaultyFleet) -> str:
 
 def killed(fleet: FaultyFleet) -> Callable[[], None]:
     name = _victim(fleet)
-    _end(fleet.pids[name], signal.SIGKILL)
+    end_worker(fleet.pids[name], signal.SIGKILL)
     time.sleep(AGAIN_S)
     fleet.pids[name] = fleet.workers.start(name)
     return _nothing
@@ -217,7 +223,7 @@ def killed(fleet: FaultyFleet) -> Callable[[], None]:
 def gone(fleet: FaultyFleet) -> Callable[[], None]:
     """Killed, and back only when the other one has the answer."""
     name = _victim(fleet)
-    _end(fleet.pids[name], signal.SIGKILL)
+    end_worker(fleet.pids[name], signal.SIGKILL)
 
     def back() -> None:
         fleet.pids[name] = fleet.workers.start(name)
@@ -227,7 +233,7 @@ def gone(fleet: FaultyFleet) -> Callable[[], None]:
 
 def all_killed(fleet: FaultyFleet) -> Callable[[], None]:
     for pid in fleet.pids.values():
-        _end(pid, signal.SIGKILL)
+        end_worker(pid, signal.SIGKILL)
     for name in fleet.pids:
         fleet.pids[name] = fleet.workers.start(name)
     return _nothing

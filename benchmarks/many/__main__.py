@@ -7,6 +7,7 @@ make bench-many BENCH="--samples 10000000 --searches 0"  without the curve; 20 G
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +22,7 @@ from benchmarks.many.fleet_costs import FleetCosts, long_line
 from benchmarks.many.pages import pages
 from benchmarks.many.queue_latency import queue_figures
 from benchmarks.many.wall_time import curve
+from benchmarks.many.worker_curve import FASTER, worker_curve
 from dsresults.store import Store
 
 HEAD = "| what | at most | measured | |\n| --- | --- | --- | --- |"
@@ -33,10 +35,14 @@ def main() -> int:
     parser.add_argument("--machines", type=int, default=50)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--searches", type=int, default=6, help="of each cell of the curve")
+    parser.add_argument("--workers", type=int, default=2, help="searches by real workers")
     asked = parser.parse_args()
     missed = 0
     for samples in [int(each) for each in asked.samples.split(",") if each]:
-        print(f"\n{samples:,} samples, {asked.machines} machines, {asked.runs} runs\n\n{HEAD}")
+        print(
+            f"\n{samples:,} samples, {asked.machines} machines, {asked.runs} runs; "
+            f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n\n{HEAD}"
+        )
         for figure in _costs(samples, asked.machines, asked.runs):
             print(figure, flush=True)
             missed += figure.met is False
@@ -44,6 +50,11 @@ def main() -> int:
         print("\n128 candidates, a build takes 60 s, a run 5 s\n")
         with running_cluster() as cluster, Store.open(cluster.url(cluster.new_database())) as store:
             for row in curve(store, asked.searches):
+                print(row, flush=True)
+    if asked.workers:
+        print(f"\nThe same and its proof by worker processes, {FASTER} times as fast\n")
+        with running_cluster() as cluster:
+            for row in worker_curve(cluster, asked.workers):
                 print(row, flush=True)
     return 1 if missed else 0
 

@@ -22,6 +22,7 @@ class Asked:
     """Of one piece of work."""
 
     seconds: float = 0.0
+    cpu_s: float = 0.0  # of this process
     transactions: int = 0
     statements: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -61,10 +62,11 @@ def asked(store: Store) -> Iterator[Asked]:
 
     event.listen(engine, "before_cursor_execute", statement)
     event.listen(engine, "begin", begun)
-    begin = time.perf_counter()
+    begin, begin_cpu = time.perf_counter(), time.process_time()
     try:
         yield found
     finally:
         found.seconds = time.perf_counter() - begin
+        found.cpu_s = time.process_time() - begin_cpu
         event.remove(engine, "before_cursor_execute", statement)
         event.remove(engine, "begin", begun)

@@ -77,6 +77,7 @@ class FleetCosts:
 
     def _steps(self, fleet: Fleet) -> None:
         took: dict[str, list[float]] = {"take": [], "advance": []}
+        cpu: dict[str, list[float]] = {}
         whole: dict[str, str] = {}
         asks: dict[str, str] = {}
         for job in self._next(fleet):
@@ -84,14 +85,17 @@ class FleetCosts:
             with asked(self.store) as work:
                 fleet.do(job)
             took.setdefault(kind, []).append(work.seconds)
+            cpu.setdefault(kind, []).append(work.cpu_s)
             asks[kind] = f"{work.transactions} transactions: {work.counted()}"
             if len(took[kind]) <= 3:
                 whole |= work.whole_tables(self.store)
         step = [a + b for a, b in zip(took["take"], took["advance"], strict=False)]
         self.figures += [
             Figure.of_times("a step: a turn of two samples, and planning the next", step, 0.1),
-            Figure.of_times(f"  the turn ({asks['take']})", took["take"]),
-            Figure.of_times(f"  planning ({asks['advance']})", took["advance"], 0.05),
+            Figure.of_times(f"  the turn ({asks['take']})", took["take"]).with_cpu(cpu["take"]),
+            Figure.of_times(
+                f"  planning ({asks['advance']})", took["advance"]
+            ).with_cpu(cpu["advance"]),
             Figure(
                 what="tables that a step reads from end to end",
                 told=", ".join(whole) or "none", target="none", met=not whole,
@@ -146,20 +150,20 @@ def long_line(store: Store) -> list[Figure]:
     finally:
         fleet.end()
     return [
-        Figure.of_times(f"planning alone, {LONG:,} candidates", alone, 0.05),
+        Figure.of_times(f"planning alone, {LONG:,} candidates, CPU time", alone, 0.05),
         Figure.of_times("  with all that is read and written", took["advance"][2:]),
         Figure.of_times("  the turn", took["take"]),
     ]
 
 
 def _planned_again(campaign: Campaign, store: Store) -> Iterator[float]:
-    """Seconds of each step of a stored search, as it is planned from its samples and turns."""
+    """CPU time of each step of a stored search, planned from its samples and turns."""
     question, search = question_of(campaign), search_of(campaign)
     samples, turns = store.samples(campaign_id=campaign.id), store.turns(campaign.id)
     for count in range(len(turns)):
         known = turns[:count]
         numbers = {turn.number for turn in known}
         history = History.of_samples(each for each in samples if each.turn in numbers)
-        begin = time.perf_counter()
+        begin = time.thread_time()
         advance(question, search, history, known)
-        yield time.perf_counter() - begin
+        yield time.thread_time() - begin

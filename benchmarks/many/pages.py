@@ -11,7 +11,6 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.many.figure import Figure
@@ -49,9 +48,8 @@ def _page(name: str, words: tuple[str, ...]) -> Figure:
     begin = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = [_once(words) for _ in range(RUNS)]
     end = resource.getrusage(resource.RUSAGE_CHILDREN)
-    figure = Figure.of_times(f"`dsbisect {name}`", took, LIMIT_S)
     cpu_s = (end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime) / RUNS
-    return replace(figure, told=f"{figure.told}; {1000 * cpu_s:.0f} ms of CPU time")
+    return Figure.of_times(f"`dsbisect {name}`", took, LIMIT_S).with_cpu([cpu_s])
 
 
 def _once(words: tuple[str, ...]) -> float:

@@ -33,14 +33,13 @@ class RowsDocument(Value):
     workloads: tuple[Workload, ...]
     settings: str
     metric: str
+    keep: bool = False
     options: SearchOptions
 
 
 def document_of(request: RowsRequest, options: SearchOptions) -> dict[str, JsonValue]:
     """The request as JSON; UsageError for what machines cannot share yet."""
-    refuse_unshared(
-        {"--profile": request.profile, "--keep": request.keep, "--relock": request.relock}
-    )
+    refuse_unshared({"--profile": request.profile, "--relock": request.relock})
     document = RowsDocument(
         matrix=MatrixTexts.of(request.matrix),
         series=request.series.id,
@@ -49,6 +48,7 @@ def document_of(request: RowsRequest, options: SearchOptions) -> dict[str, JsonV
         workloads=request.workloads,
         settings=request.settings.id,
         metric=request.metric,
+        keep=request.keep,
         options=options,
     )
     return document.model_dump(mode="json")
@@ -108,6 +108,7 @@ class SharedRows:
                 metric=document.metric,
                 good=document.good,
                 bad=document.bad,
+                keep=document.keep,
             ),
             options=document.options,
         )

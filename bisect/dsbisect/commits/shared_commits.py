@@ -73,6 +73,7 @@ class CommitsDocument(Value):
     backports: bool
     prior: dict[str, float]
     flat: bool
+    keep: bool = False
     options: SearchOptions
 
 
@@ -80,7 +81,7 @@ def document_of(
     ask: CommitsRequest, scope: Range, options: SearchOptions, refs: str
 ) -> dict[str, JsonValue]:
     """The request as JSON, once its commits are in ``refs``, if that is given."""
-    refuse_unshared({"--profile": ask.profile, "--keep": ask.keep})
+    refuse_unshared({"--profile": ask.profile})
     repository = scope.repository
     fixes = tuple(map(repository.revision, ask.fixes))
     place, below = refs, ""
@@ -113,6 +114,7 @@ def document_of(
         backports=ask.backports,
         prior=dict(ask.prior),
         flat=ask.flat,
+        keep=ask.keep,
         options=options,
     )
     return document.model_dump(mode="json")
@@ -166,6 +168,7 @@ class SharedCommits:
             backports=document.backports,
             prior=document.prior,
             flat=document.flat,
+            keep=document.keep,
         )
         return cls(ask=ask, document=document, started_at=run.started_at)
 

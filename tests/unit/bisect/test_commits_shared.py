@@ -15,7 +15,10 @@ from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import Range, laid_range
 from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.shared_commits import SharedCommits, document_of, time_of_turns
+from dsbisect.rows_study import RowsRequest
 from dsbisect.search_options import SearchOptions
+from dsbisect.shared_rows import SharedRows
+from dsbisect.shared_rows import document_of as rows_document
 from dsbisect.shared_studies import SharedStudies, shared_study
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.errors import SourceError, UsageError
@@ -177,12 +180,29 @@ def test_patches_travel_as_texts(past: Past, tmp_path: Path) -> None:
     assert (kept.name, kept.read_text()) == ("one.patch", PATCH)
 
 
-@pytest.mark.parametrize("option", ["keep", "profile"])
-def test_what_machines_cannot_share_is_refused(past: Past, option: str) -> None:
-    ask = asked(past)
-    scope = laid_range(ask)
-    with pytest.raises(UsageError, match=f"--{option}"):
-        document_of(replace(ask, **{option: True}), scope, SearchOptions(), "")
+def test_what_machines_cannot_share_is_refused(past: Past) -> None:
+    ask = asked(past, profile=True)
+    with pytest.raises(UsageError, match="--profile"):
+        document_of(ask, laid_range(ask), SearchOptions(), "")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_every_machine_keeps_its_containers_where_that_is_asked(past: Past, *, keep: bool) -> None:
+    ask = asked(past, keep=keep)
+    study = shared_study(run_of(ask, laid_range(ask), ""))
+    assert isinstance(study, SharedCommits)
+    assert study.ask.keep is keep
+    rows = RowsRequest(
+        matrix=MATRIX, series=MATRIX.series[0], workloads=(ask.workload,), settings=ask.settings,
+        metric=ask.metric, keep=keep,
+    )  # fmt: skip
+    run = SharedRun(
+        id="2659bfe9-2d12-40ed-ab14-6af431bce5fc", request_key="k", machines=2,
+        started_at="2026-11-27T07:00:00+00:00", request=rows_document(rows, SearchOptions()),
+    )  # fmt: skip
+    there = shared_study(run)
+    assert isinstance(there, SharedRows)
+    assert there.request.keep is keep
 
 
 def turn_of(machine: str, number: int, spent: TurnTime | None) -> Turn:
