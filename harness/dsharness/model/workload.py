@@ -417,7 +417,7 @@ class DnsperfWorkload(WorkloadBase):
             yield "outstanding", least
 
 
-DNS_ROOM = 100  # queries that the kernel keeps for one socket of named's, and more
+DNS_ROOM = 100  # the kernel kept 150 queries for one socket of named's, not 200
 
 
 class DnsloadWorkload(WorkloadBase):

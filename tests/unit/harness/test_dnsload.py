@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from dsharness.systems.system import Endpoint
 
 LOAD = LOADS["dnsload"]
 NAMED = DnsEndpoint(port=5300)
+RUN = Path(__file__).parents[2] / "golden" / "dnsload" / "unknown-names.txt"  # of BIND 9.18.49
 LABELS = st.text(string.ascii_letters + string.digits + "-_", min_size=1, max_size=63)
 
 
@@ -85,6 +87,13 @@ def test_its_program_is_told_where_and_how_much() -> None:
     worker = Worker(number=2, seconds=60, per_second=50)
     argv = LIVE["dnsload"].live_argv(workload(), NAMED, "/load", worker)
     assert argv[argv.index("--tells") + 1] == "1"
+
+
+def test_errors_are_counted_by_their_code_and_are_no_answers() -> None:
+    report = LOAD.parse(RUN.read_text(encoding="utf-8"))
+    assert report.errors == {"query: result 3 instead of 0": 504}
+    assert report.total == report.latencies["query"].count == 496
+    assert report.verified
 
 
 TICKETS = KrbloadWorkload(id="k", title="tickets")

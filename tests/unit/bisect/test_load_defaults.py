@@ -1,0 +1,19 @@
+"""What `dsbisect load ROW` asks of a row when nobody says what."""
+
+from __future__ import annotations
+
+import pytest
+from shipped import MATRIX
+
+from dsbisect.cli.load import DEFAULTS
+from dsbisect.load_study import live_workload
+from dsharness.matrix import find_workload
+from dsharness.model import Row
+from dsharness.systems import SYSTEMS
+
+
+@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.id)
+def test_every_row_has_a_load_that_it_answers_and_several_workers_may_drive(row: Row) -> None:
+    protocol = SYSTEMS[row.system].protocol
+    chosen = live_workload(find_workload(MATRIX, DEFAULTS[protocol]), None, None, 2)
+    assert chosen.protocol == protocol
