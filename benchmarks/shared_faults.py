@@ -11,12 +11,14 @@ import itertools
 import os
 import random
 import signal
+import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -25,7 +27,7 @@ from postgresql_cluster import Cluster
 from sqlalchemy import text
 from watchers import RecordingWatcher
 
-from dsharness.errors import DiskFullError
+from dsharness.errors import DiskFullError, UpgradedError
 from dsharness.model import FleetMachine, RunState, SharedRun, TurnState
 from dsharness.process.deadline import Deadline, wait_until
 from dsmany.attached import begin_run
@@ -34,11 +36,13 @@ from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of
 from dsmany.worker import FleetWorker
 from dsresults.store import Store
+from dsresults.store.database import VERSION_TABLE
 from dsresults.store.shared_records import find_run
 
 PAUSE_S = 8.0
 LATE_S = DEAD_S + 10.0
 RUN_S = 0.7  # of a simulated lab
+UPGRADED_S = 45.0
 AGAIN_S = 2.0  # until a worker that was killed is started again
 
 
@@ -91,6 +95,9 @@ class WorldWorkers:
                 worker.serve()
         except KeyboardInterrupt:
             os._exit(0)
+        except UpgradedError as error:
+            print(error, file=sys.stderr)
+            os._exit(error.exit_code)
         except BaseException:  # noqa: BLE001 - nothing of the test may run on in here
             traceback.print_exc()
             os._exit(1)
@@ -308,11 +315,37 @@ def disk_full(fleet: FaultyFleet) -> Callable[[], None]:
     return fleet.workers.fill_disk(_victim(fleet))
 
 
+def schema_upgraded(fleet: FaultyFleet) -> Callable[[], None]:
+    """By a newer program, while both work: both end by themselves, and come as newer ones."""
+    ours = fleet.store.database.schema
+    _say_schema(fleet, "9999")
+    deadline = Deadline.after(UPGRADED_S)
+    for name, pid in fleet.pids.items():
+        status = wait_until(partial(_status, pid), deadline, what=f"the end of {name}")
+        if status != UpgradedError.exit_code:
+            fleet.wrongs.append(f"{name} ended with {status} when the schema was upgraded")
+    _say_schema(fleet, ours)
+    for name in fleet.pids:
+        fleet.pids[name] = fleet.workers.start(name)
+    return _nothing
+
+
+def _say_schema(fleet: FaultyFleet, version: str | None) -> None:
+    statement = f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"
+    fleet.cluster.execute(statement, database=fleet.database)
+
+
+def _status(pid: int) -> int | None:
+    """A child's exit status, None while it runs."""
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
 FAULTS: dict[str, Callable[[FaultyFleet], Callable[[], None]]] = {
     each.__name__: each
     for each in (
         killed, gone, all_killed, late, database_crashed, database_stands_still, connections_cut,
-        jobs_twice, planned_by_all, disk_full,
+        jobs_twice, planned_by_all, disk_full, schema_upgraded,
     )
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol, Self, TypeVar
 
 from dsharness.content_key import content_key
-from dsharness.errors import BusyError, CandidateError, StoreError
+from dsharness.errors import BusyError, CandidateError, StoreError, UpgradedError
 from dsharness.model import Boundary, Campaign, Sample, Setup, Turn, TurnState, WayName, Workload
 from dslab.watcher import Listener
 from dsresults.store import Store
@@ -39,9 +39,12 @@ class Claim:
     what: str
     me: Holder = field(default_factory=this_process)
     lost: threading.Event = field(default_factory=threading.Event)
+    upgraded: list[UpgradedError] = field(default_factory=list)
 
     def check(self) -> None:
-        """BusyError when another process has taken the search over."""
+        """BusyError when another process has taken the search over; UpgradedError: the database."""
+        if self.upgraded:
+            raise self.upgraded[0]
         if self.lost.is_set():
             raise BusyError(
                 f"{self.what}: another process has taken over, since this one gave no sign "
@@ -52,10 +55,15 @@ class Claim:
     def keep(self, ended: threading.Event, every_s: float) -> None:
         """Renew the claim again and again, whatever the main thread waits for."""
         while not ended.wait(every_s):
-            with contextlib.suppress(StoreError):  # the next one may get through
-                if not self.store.beat(self.key, self.me):
-                    self.lost.set()
-                    return
+            try:
+                if self.store.beat(self.key, self.me):
+                    continue
+                self.lost.set()
+            except UpgradedError as error:
+                self.upgraded.append(error)
+            except StoreError:  # the next one may get through
+                continue
+            return
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from dsharness.content_key import content_key
-from dsharness.errors import InconclusiveError, StoppedError, StoreError, UsageError
+from dsharness.errors import InconclusiveError, StoppedError, StoreError, UpgradedError, UsageError
 from dsharness.model import Campaign, RunState, SharedRun
 from dslab.watcher import Watcher
 from dsmany.fleet import fit_for, fleet_of
@@ -95,10 +95,13 @@ class RunTold:
         while True:
             try:
                 with self._store.database.reading() as connection:
+                    self._store.database.refuse_upgraded(connection)
                     run = find_run(connection, run_id)
                 if run is None:
                     raise UsageError(f"{self._store} has no run {run_id}", hint="give it again")
                 self._tell(run, rows)
+            except UpgradedError:
+                raise
             except StoreError as error:
                 self._say(rows[0], f"the database does not answer: {error.message}")
             else:

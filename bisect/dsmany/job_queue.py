@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, text
 from dsharness.errors import StoreError, UsageError
 from dsharness.model import Turn
 from dsresults.store import Store
+from dsresults.store.database import WAITING
 from dsresults.store.location import Location, locate
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 PLANS = "plans"  # the queue of `advance` and `reap`: any worker
 SCHEMA_LOCK = 0x6473_6A6F_6273  # "dsjobs" in ASCII
 POLL_S = 2.0
+CHECK_S = 1.0
 STALLED_S = 45.0
 EVERY_15_S = "* * * * * */15"  # the sixth column: seconds
 
@@ -81,29 +84,32 @@ class JobQueue:
         job = app.configure_task(f"dsbisect.{task}", queue=queue, connection=_driver(connection))
         job.defer(**facts)
 
-    def serve(self, handler: JobHandler, machine: str) -> None:
-        """Do this machine's jobs one at a time, and plan meanwhile, until interrupted."""
+    def serve(self, handler: JobHandler, machine: str, check: Callable[[], None]) -> None:
+        """Do this machine's jobs one at a time, and plan meanwhile, until ``check`` raises."""
         for name in ("procrastinate", "psycopg.pool"):  # what went wrong, the handler tells
             logging.getLogger(name).setLevel(logging.CRITICAL)
         from procrastinate.exceptions import ConnectorException  # noqa: PLC0415
         from psycopg import OperationalError  # noqa: PLC0415
 
         try:
-            asyncio.run(self._serve(handler, machine))
+            asyncio.run(self._serve(handler, machine, check))
         except (ConnectorException, OperationalError) as error:
             raise StoreError(
                 f"the queue in {self.location} cannot be reached", hint="check the database"
             ) from error
 
-    async def _serve(self, handler: JobHandler, machine: str) -> None:
+    async def _serve(self, handler: JobHandler, machine: str, check: Callable[[], None]) -> None:
         from procrastinate import PsycopgConnector  # noqa: PLC0415
 
         # What an interruption leaves undone is settled in the store, and nobody has to read of it.
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        app = self._app(PsycopgConnector(conninfo=self._address, min_size=1, max_size=6))
+        app = self._app(
+            PsycopgConnector(conninfo=self._address, kwargs=WAITING, min_size=1, max_size=6)
+        )
         _register(app, handler)
         async with app.open_async():
             await asyncio.gather(
+                _until_refused(check),
                 *(
                     app.run_worker_async(
                         queues=[queue],
@@ -114,7 +120,7 @@ class JobQueue:
                         shutdown_graceful_timeout=5.0,
                     )
                     for queue in (_queue_of(machine), PLANS)
-                )
+                ),
             )
 
     @property
@@ -131,6 +137,12 @@ class JobQueue:
                 hint="pip install 'dsbisect[many]'",
             ) from None
         return App(connector=connector or SyncPsycopgConnector(conninfo=self._address))
+
+
+async def _until_refused(check: Callable[[], None]) -> None:
+    while True:
+        check()
+        await asyncio.sleep(CHECK_S)
 
 
 def _register(app: App, handler: JobHandler) -> None:

@@ -19,15 +19,17 @@ from dsharness.errors import (
     BusyError,
     DsbisectError,
     MatrixError,
+    StoppedError,
     StoreError,
     SystematicError,
+    UpgradedError,
     UsageError,
 )
 from dsharness.machine.host import Calibrator, available_cpus, machine_now, share_cpus
 from dsharness.model import FleetMachine, Prepared, RunState, SharedRun, Turn, TurnState
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
-from dslab.campaign_loop import TurnTaker, claimed
+from dslab.campaign_loop import Claim, TurnTaker, claimed
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of
@@ -107,20 +109,24 @@ class FleetWorker:
         self._unsettled = True  # what an earlier process of this machine began
 
     def serve(self) -> None:
-        """Be this machine until interrupted; BusyError while another process is."""
+        """Be this machine until interrupted, or told to end by ``Claim.check``."""
         machine, database = self._machine, self._store.database
         what = f"machine {machine.name}"
         with claimed(self._store, f"{CLAIM}{machine.id}", what, every_s=BEAT_S) as claim:
             with database.writing() as connection:
                 put_machine(database, connection, machine)
             ended = threading.Event()
-            tidier = threading.Thread(target=self._tidy, args=(ended,), name="tidy", daemon=True)
+            tidier = threading.Thread(
+                target=self._tidy, args=(ended, claim), name="tidy", daemon=True
+            )
             tidier.start()
             try:
                 while True:
                     claim.check()
                     try:
-                        self._jobs.serve(self, machine.id)
+                        self._jobs.serve(self, machine.id, claim.check)
+                    except UpgradedError:
+                        raise
                     except StoreError as error:
                         self._tell(f"{error.message}; asked again in {AGAIN_S:.0f} s")
                     self._unsettled = True
@@ -265,7 +271,7 @@ class FleetWorker:
         """End the run for what is its fault, and this machine's part of it for all else."""
         try:
             yield
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, StoppedError):
             return
         except BusyError as error:
             self._tell(error.message)
@@ -295,12 +301,13 @@ class FleetWorker:
         if changed.state is RunState.FAILED:
             settle_run(self._store, changed)
 
-    def _tidy(self, ended: threading.Event) -> None:
+    def _tidy(self, ended: threading.Event, claim: Claim) -> None:
         """Between turns: end what was left begun, and close the lab of a run that has ended."""
         while not ended.wait(TIDY_S):
             try:
                 check_request()
-            except KeyboardInterrupt:
+                claim.check()
+            except (KeyboardInterrupt, BusyError, UpgradedError):
                 stop_all()
                 return
             if not self._at_work.acquire(blocking=False):
@@ -310,6 +317,8 @@ class FleetWorker:
                     self._settle()
                 if self._lab is not None and self._running(self._lab[0]) is None:
                     self._close_lab()
+            except UpgradedError as error:
+                claim.upgraded.append(error)
             except DsbisectError as error:
                 self._tell(error.message)
             finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from dsharness.errors import UsageError
-from dsresults.store.store import VERSION_TABLE
+from dsresults.store.database import VERSION_TABLE
 from dsresults.store.tables import METADATA
 
 GROUP = "dsbisect_worker"

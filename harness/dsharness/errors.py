@@ -124,6 +124,10 @@ class StoreError(DsbisectError):
     exit_code = ExitCode.STORE
 
 
+class UpgradedError(StoreError):
+    """A newer version upgraded the database while this process used it: asking again is no use."""
+
+
 class DiskFullError(SurroundingsError):
     exit_code = ExitCode.DISK
 

@@ -14,13 +14,28 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, NullPool, QueuePool, Table, create_engine, event, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    NullPool,
+    QueuePool,
+    Table,
+    Text,
+    column,
+    create_engine,
+    event,
+    inspect,
+    select,
+    table,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
-from dsharness.errors import DiskFullError, DsbisectError, StoreError
+from dsharness.errors import DiskFullError, DsbisectError, StoreError, UpgradedError
 from dsresults.store.location import Location
 
+VERSION_TABLE = "dsbisect_schema"
 ELSEWHERE = "name another one with --store, $DSBISECT_STORE or --on"
 
 # The start of SQLite's error name, then PostgreSQL's SQLSTATE -> its meaning here.
@@ -39,6 +54,48 @@ POSTGRESQL_MEANINGS = {
     "55P03": "locked",
     "25006": "forbidden",
     "42501": "forbidden",
+    "42703": "changed",  # no such column
+    "42P01": "changed",  # no such table
+}
+
+
+# What a meaning is for the user: the error, what it says and what to do next.
+TOLD: dict[str, tuple[type[DsbisectError], str, str]] = {
+    "full": (
+        DiskFullError,
+        "no space left for the results database {place}",
+        "free some space (`dsbisect clean --images`) and start again: it resumes",
+    ),
+    "locked": (
+        StoreError,
+        "the results database {place} stayed locked by another process",
+        "end the process that holds it (fuser, lsof; pg_locks), then start again",
+    ),
+    "damaged": (
+        StoreError,
+        "{place} is not a results database, or it is damaged",
+        f"move it away and `dsbisect results import` your last export, or {ELSEWHERE}",
+    ),
+    "forbidden": (
+        StoreError,
+        "the results database {place} cannot be opened for writing",
+        f"check that its folder exists and that you may write to it, or {ELSEWHERE}",
+    ),
+    "changed": (
+        UpgradedError,
+        "the results database {place} is not as this dsbisect knows it: {driver}",
+        "it was changed meanwhile: start again, with the dsbisect that changed it",
+    ),
+    "unreachable": (
+        StoreError,
+        "the results database {place} cannot be reached: {driver}",
+        f"check the server, the address and the password, or {ELSEWHERE}",
+    ),
+    "": (
+        StoreError,
+        "the results database {place} refused: {driver}",
+        f"check the database, or {ELSEWHERE}",
+    ),
 }
 
 
@@ -52,37 +109,8 @@ def translated(location: Location) -> Iterator[None]:
 
 
 def _store_error(error: DBAPIError, location: Location) -> DsbisectError:
-    match _meaning(error, location):
-        case "full":
-            return DiskFullError(
-                f"no space left for the results database {location}",
-                hint="free some space (`dsbisect clean --images`) and start again: it resumes",
-            )
-        case "locked":
-            return StoreError(
-                f"the results database {location} stayed locked by another process",
-                hint="end the process that holds it (fuser, lsof; pg_locks), then start again",
-            )
-        case "damaged":
-            return StoreError(
-                f"{location} is not a results database, or it is damaged",
-                hint=f"move it away and `dsbisect results import` your last export, or {ELSEWHERE}",
-            )
-        case "forbidden":
-            return StoreError(
-                f"the results database {location} cannot be opened for writing",
-                hint=f"check that its folder exists and that you may write to it, or {ELSEWHERE}",
-            )
-        case "unreachable":
-            return StoreError(
-                f"the results database {location} cannot be reached: {_message(error, location)}",
-                hint=f"check the server, the address and the password, or {ELSEWHERE}",
-            )
-        case _:
-            return StoreError(
-                f"the results database {location} refused: {_message(error, location)}",
-                hint=f"check the database, or {ELSEWHERE}",
-            )
+    kind, says, hint = TOLD[_meaning(error, location)]
+    return kind(says.format(place=location, driver=_message(error, location)), hint=hint)
 
 
 def _meaning(error: DBAPIError, location: Location) -> str:
@@ -118,10 +146,10 @@ def _message(error: DBAPIError, location: Location) -> str:
 
 
 LOCK_WAIT_S = 30.0
-CONNECT_WAIT_S = 10
 KEPT, MOST = 2, 12  # connections of a process: that wait to be used again, and at once
 # So a network that is cut is noticed after half a minute, by whoever waits for an answer.
-CUT_OFF = {
+WAITING = {
+    "connect_timeout": 10,
     "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }  # fmt: skip
@@ -133,6 +161,7 @@ class Database:
     def __init__(self, location: Location, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
         self.location = location
         self.lock_wait_s = lock_wait_s
+        self.schema: str | None = None  # that this process writes, once it is known to be there
         self.engine = _engine(location, lock_wait_s)
         weakref.finalize(self, self.engine.dispose)  # nobody has to close what was only read
 
@@ -158,6 +187,18 @@ class Database:
                     wait_ms = int(self.lock_wait_s * 1000)
                     connection.execute(text(f"SET LOCAL lock_timeout = {wait_ms}"))
                 yield connection
+                # Last: an upgrade waits for those who wrote to a table that it changes.
+                self.refuse_upgraded(connection)
+
+    def refuse_upgraded(self, connection: Connection) -> None:
+        """UpgradedError when another process has brought the schema to a newer version."""
+        if self.schema is None or (now := _version(connection)) == self.schema:
+            return
+        raise UpgradedError(
+            f"the results database {self.location} was upgraded by a newer dsbisect (schema {now};"
+            f" this process writes {self.schema}): nothing more is written",
+            hint="upgrade dsbisect here too, then start again: every finished sample is stored",
+        )
 
     def insert_new(self, connection: Connection, table: Table, row: Mapping[str, object]) -> bool:
         """Insert; False, and nothing is done, if the id exists."""
@@ -166,6 +207,16 @@ class Database:
         # Without the option SQLAlchemy forgets the count of an INSERT on PostgreSQL.
         done = connection.execute(statement, execution_options={"preserve_rowcount": True})
         return done.rowcount == 1
+
+
+def revision(connection: Connection) -> str | None:
+    """The schema's; None where there is none."""
+    return _version(connection) if inspect(connection).has_table(VERSION_TABLE) else None
+
+
+def _version(connection: Connection) -> str | None:
+    asked = select(column("version_num", Text)).select_from(table(VERSION_TABLE))
+    return connection.execute(asked).scalar_one_or_none()
 
 
 def _engine(location: Location, lock_wait_s: float) -> Engine:
@@ -178,7 +229,7 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     try:
         engine = create_engine(
             location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
-            pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_WAIT_S, **CUT_OFF},
+            pool_pre_ping=True, connect_args=WAITING,
         )  # fmt: skip
     except ImportError:
         raise StoreError(

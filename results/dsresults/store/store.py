@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from sqlalchemy import Connection, column, inspect, select, table, text
+from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
 
 from dsharness.errors import StoreError
@@ -22,7 +22,14 @@ from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, Tu
 from dsharness.model.campaign import FindingKind, finding_id
 from dsharness.process.deadline import Deadline
 from dsresults.store.claims import Holder, beat, release, take
-from dsresults.store.database import ELSEWHERE, LOCK_WAIT_S, Database, translated
+from dsresults.store.database import (
+    ELSEWHERE,
+    LOCK_WAIT_S,
+    VERSION_TABLE,
+    Database,
+    revision,
+    translated,
+)
 from dsresults.store.json_lines import Imported, read_lines, write_lines
 from dsresults.store.location import locate, ready_file
 from dsresults.store.records import (
@@ -52,7 +59,6 @@ if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
 SCRIPTS = Path(__file__).with_name("migrations")
-VERSION_TABLE = "dsbisect_schema"
 ADVISORY_LOCK = 0x6473_6269_7365_6374  # "dsbisect" in ASCII: one key for every process
 
 
@@ -61,9 +67,10 @@ def prepare(database: Database, *, scripts: Path = SCRIPTS) -> None:
     if database.embedded:
         _use_write_ahead_log(database)
     with database.reading() as connection:
-        if _revision(connection) == _newest(scripts):
-            return
-    _upgrade(database, scripts)
+        current = revision(connection) == _newest(scripts)
+    if not current:
+        _upgrade(database, scripts)
+    database.schema = _newest(scripts)
 
 
 def _upgrade(database: Database, scripts: Path) -> None:
@@ -85,13 +92,6 @@ def _upgrade(database: Database, scripts: Path) -> None:
             command.upgrade(config, "head")
 
 
-def _revision(connection: Connection) -> str | None:
-    """The schema's, None where there is none."""
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
-    return connection.scalar(select(column("version_num")).select_from(table(VERSION_TABLE)))
-
-
 @cache  # of a process: a folder of migrations is part of a release
 def _newest(scripts: Path) -> str:
     """Each migration's file begins with its revision."""
@@ -99,17 +99,17 @@ def _newest(scripts: Path) -> str:
 
 
 def _is_current(connection: Connection, database: Database, script: ScriptDirectory) -> bool:
-    revision = _revision(connection)
+    found = revision(connection)
     known = {known.revision for known in script.walk_revisions()}
-    if revision is None:
+    if found is None:
         _refuse_foreign(connection, database)
-    elif revision not in known:
+    elif found not in known:
         raise StoreError(
             f"the results database {database.location} was written by a newer dsbisect"
-            f" (schema {revision}; this one knows up to {script.get_current_head()})",
+            f" (schema {found}; this one knows up to {script.get_current_head()})",
             hint=f"upgrade dsbisect, or {ELSEWHERE}",
         )
-    return revision == script.get_current_head()
+    return found == script.get_current_head()
 
 
 def _refuse_foreign(connection: Connection, database: Database) -> None:
@@ -123,7 +123,7 @@ def _refuse_foreign(connection: Connection, database: Database) -> None:
 
 def _refuse_first_columns(connection: Connection, database: Database) -> None:
     """Columns were renamed once without a migration, when nothing had been released."""
-    if _revision(connection) is None:
+    if revision(connection) is None:
         return
     names = {each["name"] for each in inspect(connection).get_columns("campaigns")}
     if "settings_id" not in names:

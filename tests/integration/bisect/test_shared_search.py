@@ -25,6 +25,7 @@ from fleet_of_worlds import (
     WorldStudy,
     begun,
     finished,
+    nothing,
     now,
     prove_whole,
     turns_of,
@@ -34,6 +35,7 @@ from postgresql_cluster import Cluster, running_cluster
 from watchers import RecordingWatcher
 
 from benchmarks.many.asked_statements import asked
+from dsharness.errors import StoppedError, UpgradedError
 from dsharness.model import Boundary, Campaign, Machine, RunState, SharedRun, TurnState, Workload
 from dslab.campaign_loop import CampaignKind, CampaignOrder, CampaignState, asked_in_turn
 from dsmany.attached import RunTold, begin_run, cancel_run
@@ -41,6 +43,7 @@ from dsmany.fleet import class_of
 from dsmany.shared_answers import campaigns_of
 from dsmany.turn_record import SharedState
 from dsresults.store import Store
+from dsresults.store.database import VERSION_TABLE
 from dsresults.store.shared_records import find_turn
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
@@ -91,6 +94,17 @@ def test_two_machines_name_what_one_names(store: Store, tmp_path: Path) -> None:
     assert {turn.machine for turn in turns_of(store, run)} == {"a", "b"}
     assert watcher.names.count("answered") == 1
     assert watcher.names.count("sampled") == len(store.samples())
+
+
+def test_whoever_is_told_of_a_run_is_told_of_an_upgrade(store: Store, cluster: Cluster) -> None:
+    """Nobody waits for a database that this program cannot read."""
+    run = begun(store)
+    database, known = str(store.database.location.url.database), store.database.schema
+    change = f"UPDATE {VERSION_TABLE} SET version_num = "
+    cluster.execute(f"{change} '9999'", database=database)
+    told = RunTold(store, WorldStudy(machine="user"), RecordingWatcher())
+    with pytest.raises(UpgradedError, match=f"schema 9999; this process writes {known}"):
+        told.until_ended(run.id)
 
 
 def test_no_step_reads_a_table_from_end_to_end(store: Store) -> None:
@@ -183,6 +197,28 @@ def test_a_machine_with_other_candidates_is_left_out(store: Store) -> None:
         ended = finished(fleet, run)
         assert "candidates" in ended.left_out["b"]
         assert {s.machine.id for s in store.samples()} == {"a"}
+    prove_whole(store, run)
+
+
+def test_a_worker_that_is_stopped_in_a_turn_is_not_left_out(store: Store) -> None:
+    """As by Ctrl-C: what it runs ends, and another one, or itself later, takes the turn."""
+
+    def stopped() -> None:
+        raise StoppedError("podman was ended: the lab is stopping")
+
+    with fleet_of(store, "a") as fleet:
+        run = begun(store)
+        fleet.labs["a"] = WorldLab(STEP, machine="a", before_sample=stopped)
+        while not turns_of(store, run):
+            fleet.do(fleet.jobs()[0])
+        while jobs := fleet.jobs():
+            fleet.do(jobs[0])
+        assert now(store, run).state is RunState.RUNNING
+        fleet.dies("a")
+        fleet.labs["a"].before_sample = nothing
+        fleet.comes("a")
+        ended = finished(fleet, run)
+    assert (ended.state, ended.left_out) == (RunState.DONE, {})
     prove_whole(store, run)
 
 

@@ -33,12 +33,11 @@ from store_values import (
 )
 from stored_samples import ANY_SAMPLE
 
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UpgradedError
 from dsharness.model import Sample
 from dsresults.store import Imported, Store
-from dsresults.store.database import Database
+from dsresults.store.database import VERSION_TABLE, Database
 from dsresults.store.location import locate
-from dsresults.store.store import VERSION_TABLE
 from dsresults.store.tables import METADATA
 
 
@@ -156,6 +155,19 @@ def test_a_newer_schema_is_left_alone(cluster: Cluster) -> None:
     cluster.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'", database=name)
     with pytest.raises(StoreError, match="written by a newer dsbisect"):
         Store.open(cluster.url(name))
+
+
+def test_a_process_that_runs_while_the_schema_is_upgraded_writes_nothing(cluster: Cluster) -> None:
+    name = cluster.new_database()
+    with Store.open(cluster.url(name)) as running:
+        running.add_sample(sample("a"))
+        cluster.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'", database=name)
+        with pytest.raises(UpgradedError, match=r"upgraded by a newer dsbisect \(schema 9999"):
+            running.add_sample(sample("b"))
+        assert [each.id for each in running.samples()] == ["a"]
+        cluster.execute("ALTER TABLE samples RENAME errors TO wrongs", database=name)
+        with pytest.raises(UpgradedError, match="not as this dsbisect knows it: column"):
+            running.samples()
 
 
 def test_another_program_s_tables_are_left_alone(cluster: Cluster) -> None:

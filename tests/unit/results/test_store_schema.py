@@ -13,11 +13,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from store_values import FINISHED, IMAGE, sample
 
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UpgradedError
+from dsharness.process.deadline import Deadline, wait_until
+from dslab.campaign_loop import claimed
 from dsresults.store import Store
-from dsresults.store.database import Database
+from dsresults.store.database import VERSION_TABLE, Database
 from dsresults.store.location import locate
-from dsresults.store.store import SCRIPTS, VERSION_TABLE, prepare
+from dsresults.store.store import SCRIPTS, prepare
 from dsresults.store.tables import METADATA
 
 NEXT = """
@@ -97,6 +99,30 @@ def test_an_upgrade_keeps_the_data_and_the_old_program_then_declines(
         f" (schema 9999; this one knows up to {old})"
     )
     assert "upgrade dsbisect" in caught.value.hint
+
+
+def test_who_wrote_before_an_upgrade_writes_nothing_after_it(filled: Path, tmp_path: Path) -> None:
+    with Store.open(filled) as running:
+        old = head(filled)
+        prepare(Database(locate(filled)), scripts=next_version(tmp_path, old))
+        with pytest.raises(UpgradedError) as caught:
+            running.add_sample(sample("b"))
+        assert [each.id for each in running.samples()] == ["a"]
+    assert caught.value.message == (
+        f"the results database {filled} was upgraded by a newer dsbisect (schema 9999;"
+        f" this process writes {old}): nothing more is written"
+    )
+
+
+def test_a_search_whose_store_is_upgraded_ends_with_that_reason(
+    filled: Path, tmp_path: Path
+) -> None:
+    with Store.open(filled) as running, claimed(running, "k", "w", every_s=0.01) as claim:
+        claim.check()
+        prepare(Database(locate(filled)), scripts=next_version(tmp_path, head(filled)))
+        wait_until(lambda: claim.upgraded or None, Deadline.after(10), what="the next beat")
+        with pytest.raises(UpgradedError, match="nothing more is written"):
+            claim.check()
 
 
 def test_an_upgrade_that_fails_leaves_the_database_as_it_was(filled: Path, tmp_path: Path) -> None:
