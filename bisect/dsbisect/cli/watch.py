@@ -110,7 +110,7 @@ def watch_show(
     with Store.open(store, create=False) as opened:
         state = _state(opened, name)
         known = {alarm.id: alarm for alarm in alarms_of(opened.findings("alarm"))}
-    if state.series:
+    if state.series or state.alarms:
         pages = (_written(output, state),) if output else ()
         text = "\n".join((*told_watch(state), *pages))
         typer.echo(state.model_dump_json(indent=2) if as_json else text)

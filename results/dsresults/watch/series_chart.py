@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dsharness.model import Value
 from dsresults.number_text import significant
 from dsresults.watch.watch_state import WatchedBranchTips
-from dsresults.watch.watched_series import SeriesPoint, WatchedTip, points_of
+from dsresults.watch.watched_series import SeriesPoint, WatchedTip
 
 LEAST_SPAN = 0.1  # of the axis, so that a steady series looks steady
 DATE_WIDTH = 92.0
@@ -76,7 +76,7 @@ class SeriesChart(NamedTuple):
 def series_chart(shown: WatchedBranchTips, area: ChartArea | None = None) -> SeriesChart:
     """Each tip at the moment of its answer, as a multiple of the first reference."""
     area = area or ChartArea()
-    known = {point.number: point for point in points_of(shown.tips)}
+    known = {point.number: point for point in shown.points}
     low, high = _span(tuple(known.values()))
     times = [datetime.fromisoformat(tip.at).timestamp() for tip in shown.tips]
     begun, lasted = times[0], (times[-1] - times[0]) or 1.0

@@ -12,7 +12,13 @@ from dsharness.model import Value
 from dsresults.number_text import duration, whole
 from dsresults.page_files import utc
 from dsresults.watch.alarms import Alarm
-from dsresults.watch.watched_series import MachineShare, WatchedSeries, WatchedTip, points_of
+from dsresults.watch.watched_series import (
+    MachineShare,
+    SeriesPoint,
+    WatchedSeries,
+    WatchedTip,
+    points_of,
+)
 
 
 class WatchedBranchTips(Value):
@@ -32,11 +38,14 @@ class WatchedBranchTips(Value):
     def seconds(self) -> float:
         return sum(tip.seconds for tip in self.tips)
 
+    @cached_property
+    def points(self) -> tuple[SeriesPoint, ...]:
+        return points_of(self.tips)
+
     @property
     def level(self) -> float | None:
         """The latest tip's, as a multiple of the first reference."""
-        points = points_of(self.tips)
-        return points[-1].ratio if points else None
+        return self.points[-1].ratio if self.points else None
 
 
 class MachineUse(Value):

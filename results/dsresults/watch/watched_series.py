@@ -200,8 +200,9 @@ def tips_of(findings: Iterable[Finding], watch: str) -> tuple[WatchedTip, ...]:
 
 
 def watches_of(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """The ids of all watches that have seen a tip."""
-    series = (each.value.get("series") for each in findings if each.kind == "watched")
+    """The ids of all watches that have seen a tip, or search for what a first one has shown."""
+    kinds = {"watched", "alarm"}
+    series = (each.value.get("series") for each in findings if each.kind in kinds)
     return tuple(sorted({str(each["watch"]) for each in series if isinstance(each, dict)}))
 
 

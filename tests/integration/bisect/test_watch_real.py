@@ -35,7 +35,7 @@ def test_a_slow_commit_that_appears_is_named_unasked(lab: Path) -> None:
     watching = start(lab, "watch", "run", "watch.yaml", "--every", "1")
     watching.until("looking again")
     history.git("branch", "--force", "watched", "v-bad")
-    told = watching.until("alarm ")
+    told = watching.until(": named")
     assert f"alarm {slow[:12]}: named" in told
     watching.until("looking again")
     status, _ = watching.end(signal.SIGINT)

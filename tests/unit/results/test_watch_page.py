@@ -12,11 +12,22 @@ from accessibility import needs_browser, serious
 from hypothesis import given
 from hypothesis import strategies as st
 from seen_page import Part, seen_page
-from watched_tips import FORGE, MAIN, STABLE, hash_of, measured, tip, watch_with_an_alarm
+from watched_tips import (
+    FORGE,
+    MAIN,
+    STABLE,
+    events_as_stored,
+    hash_of,
+    measured,
+    tip,
+    watch_with_an_alarm,
+)
 
+from dsresults.watch.alarms import AlarmState, alarms_of, searched
 from dsresults.watch.series_chart import series_chart
 from dsresults.watch.watch_page import PAGE, page_names, render_page, write_watch
 from dsresults.watch.watch_state import WatchedBranchTips, told_watch, watch_state
+from dsresults.watch.watched_series import watches_of
 
 
 def pages() -> dict[str, str]:
@@ -138,6 +149,15 @@ def test_a_page_is_written_again_only_when_it_would_say_something_else(tmp_path:
     assert not stable.read_text(encoding="utf-8").endswith("<!-- old -->")
     write_watch(tmp_path, watch_state("w", tips, ()))
     assert "alarm-" not in main.read_text(encoding="utf-8"), "its alarm is gone"
+
+
+def test_a_watch_whose_first_search_goes_on_is_shown() -> None:
+    event = searched([], hash_of(1), MAIN, AlarmState.NEW, "so far 1.5 times slower")
+    found = events_as_stored(event)
+    assert watches_of(found) == ("w",)
+    state = watch_state("w", (), alarms_of(found))
+    assert state.answer == "1 open: 100000000000; 0 tips in 0 series, 0 s of measuring"
+    assert "so far 1.5 times slower" in seen_page(render_page(state, PAGE)).text
 
 
 @needs_browser
