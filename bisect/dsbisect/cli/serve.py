@@ -45,6 +45,7 @@ def serve(
     Example: dsbisect serve --port 8400
     """
     from dsbisect.page_server import PageServer
+    from dsharness.errors import ExitCode
     from dsharness.matrix import load_matrix
     from dsresults.store import Store
 
@@ -56,7 +57,11 @@ def serve(
             text = f"{opened} is served at {server.address} until Ctrl-C"
             typer.echo(json.dumps(told) if as_json else text)
             sys.stdout.flush()
-            server.serve_forever()
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                typer.echo("ended: nothing is served any more", err=True)
+                raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 @dataclass(frozen=True, kw_only=True)
