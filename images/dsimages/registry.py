@@ -122,7 +122,7 @@ def _fetched(engine: Engine, registry: Registry, digest: str, log: Path) -> str:
 def check_own(engine: Engine, reference: str, key: str, log: Path) -> None:
     """UnfitImageError unless the lab made it, of what this key stands for, for such a machine."""
     told: dict[str, Any] = json.loads(
-        engine.must("image", "inspect", "--format", "json", reference, log=log)
+        engine.must("image", "inspect", "--format", "json", reference)
     )[0]
     labels = told.get("Labels") or {}
     seen = (labels.get("dsbisect"), labels.get("dsbisect.key"), told.get("Architecture"))
