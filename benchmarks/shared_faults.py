@@ -17,7 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -53,14 +53,20 @@ class WorldWorkers:
     url: str
     folder: Path
     study_of: Callable[[str], WorldStudy] | None = None  # another one than that of the faults
+    study: WorldStudy = field(default_factory=WorldStudy)
+    run_s: float = RUN_S
+    enter: Callable[[str], None] = lambda _: None  # where a worker is to run
 
     def start(self, name: str) -> int:
         there = self.folder / f"there-{name}"
         there.unlink(missing_ok=True)
         pid = os.fork()
         if pid == 0:
-            with (self.folder / f"told-{name}").open("a") as told, contextlib.suppress(Exception):
+            told = (self.folder / f"told-{name}").open("a", buffering=1)
+            with told, contextlib.suppress(Exception):
                 os.dup2(told.fileno(), 2)
+                sys.stdout = sys.stderr = told  # pytest has put others there
+                self.enter(name)
                 self._serve(name, there)
             os._exit(1)
         wait_until(lambda: there.exists() or None, Deadline.after(30), what=f"worker {name}")
@@ -70,12 +76,12 @@ class WorldWorkers:
         """In whose lab each run takes a while, and may find the disk full."""
 
         def measuring() -> None:
-            time.sleep(RUN_S)
+            time.sleep(self.run_s)
             if self._full(name).exists():
                 raise DiskFullError("no space left", hint="free some")
 
         lab = WorldLab(STEP, machine=name, before_sample=measuring)
-        return WorldStudy(labs={name: lab}, machine=name)
+        return replace(self.study, labs={name: lab}, machine=name)
 
     def _serve(self, name: str, there: Path) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests
@@ -96,7 +102,7 @@ class WorldWorkers:
         except KeyboardInterrupt:
             os._exit(0)
         except UpgradedError as error:
-            print(error, file=sys.stderr)
+            print(error)
             os._exit(error.exit_code)
         except BaseException:  # noqa: BLE001 - nothing of the test may run on in here
             traceback.print_exc()
@@ -138,7 +144,7 @@ class FaultyFleet:
         finally:
             for pid in self.pids.values():
                 end_worker(pid, signal.SIGINT)
-        self.wrongs += [f"left: {each}" for each in self._left()]
+        self.wrongs += [f"left: {each}" for each in self.left()]
 
     def lines(self) -> Iterator[str]:
         counted = ", ".join(f"{count} {name}" for name, count in sorted(self.done.items()))
@@ -157,7 +163,7 @@ class FaultyFleet:
             undo()
         self.wrongs += [f"after {fault}: {wrong}" for wrong in self._checked(run)]
 
-    def _left(self) -> Iterator[str]:
+    def left(self) -> Iterator[str]:
         """Claims of workers that have ended, and turns that nobody will take."""
         with self.store.database.reading() as connection:
             yield from connection.scalars(text("SELECT 'the claim ' || id FROM claims"))

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 from dsharness.errors import StoreError, UsageError
 from dsharness.model import Turn
 from dsresults.store import Store
-from dsresults.store.database import WAITING
+from dsresults.store.database import waiting
 from dsresults.store.location import Location, locate
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ PLANS = "plans"  # the queue of `advance` and `reap`: any worker
 SCHEMA_LOCK = 0x6473_6A6F_6273  # "dsjobs" in ASCII
 POLL_S = 2.0
 CHECK_S = 1.0
+POOL_WAIT_S = 10.0  # for a connection, after half a minute for an answer
 STALLED_S = 45.0
 EVERY_15_S = "* * * * * */15"  # the sixth column: seconds
 
@@ -104,24 +105,30 @@ class JobQueue:
         # What an interruption leaves undone is settled in the store, and nobody has to read of it.
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         app = self._app(
-            PsycopgConnector(conninfo=self._address, kwargs=WAITING, min_size=1, max_size=6)
-        )
-        _register(app, handler)
-        async with app.open_async():
-            await asyncio.gather(
-                _until_refused(check),
-                *(
-                    app.run_worker_async(
-                        queues=[queue],
-                        concurrency=1,
-                        install_signal_handlers=False,
-                        delete_jobs="always",
-                        fetch_job_polling_interval=POLL_S,
-                        shutdown_graceful_timeout=5.0,
-                    )
-                    for queue in (_queue_of(machine), PLANS)
-                ),
+            PsycopgConnector(
+                conninfo=self._address, kwargs=waiting(self.location), timeout=POOL_WAIT_S,
+                min_size=1, max_size=6,
             )
+        )  # fmt: skip
+        _register(app, handler)
+        try:
+            async with app.open_async():
+                await asyncio.gather(
+                    _until_refused(check),
+                    *(
+                        app.run_worker_async(
+                            queues=[queue],
+                            concurrency=1,
+                            install_signal_handlers=False,
+                            delete_jobs="always",
+                            fetch_job_polling_interval=POLL_S,
+                            shutdown_graceful_timeout=5.0,
+                        )
+                        for queue in (_queue_of(machine), PLANS)
+                    ),
+                )
+        finally:
+            await _end_others()
 
     @property
     def _address(self) -> str:
@@ -143,6 +150,14 @@ async def _until_refused(check: Callable[[], None]) -> None:
     while True:
         check()
         await asyncio.sleep(CHECK_S)
+
+
+async def _end_others() -> None:
+    """Cancel until nothing runs: a pool that connects swallows the first, and `run` would hang."""
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in others:
+            task.cancel()
+        await asyncio.wait(others, timeout=CHECK_S)
 
 
 def _register(app: App, handler: JobHandler) -> None:

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for one test module, which only a socket in its folder leads to."""
+"""A real PostgreSQL for one test module: a socket in its folder leads to it, and TLS if asked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,15 +22,17 @@ ACCESS = """
 local all guarded scram-sha-256
 local all all trust
 """
+TLS_ACCESS = "hostssl all all all scram-sha-256\n"  # and nobody without TLS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """A running server that only a socket in ``folder`` leads to."""
+    """A running server; a socket in ``folder`` leads to it."""
 
     folder: Path
     user: str
     control: Callable[..., None]  # pg_ctl with these arguments
+    address: str = ""  # where it listens, with TLS; none as a rule
 
     def restart(self) -> None:
         """End it at once, as a crash does, and start it again."""
@@ -38,6 +40,13 @@ class Cluster:
 
     def url(self, database: str, user: str = "") -> str:
         return f"postgresql://{user or self.user}@/{database}?host={self.folder}"
+
+    def tls_url(self, database: str, user: str, password: str) -> str:
+        """For other hosts, where it listens; whoever answers has to prove that it is this one."""
+        return (
+            f"postgresql://{user}:{password}@{self.address}/{database}"
+            f"?sslmode=verify-full&sslrootcert={self.folder / 'authority.crt'}"
+        )
 
     def execute(self, *statements: str, database: str = "postgres") -> None:
         address = f"host={self.folder} user={self.user} dbname={database}"
@@ -61,14 +70,28 @@ def installed() -> Path | None:
     return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
 
 
+def _sign(folder: Path, address: str) -> None:
+    """Make an authority, and a certificate of the server that it signs."""
+    new = ["openssl", "req", "-x509", "-nodes", "-days", "2", "-newkey", "ec", "-pkeyopt",
+           "ec_paramgen_curve:P-256"]  # fmt: skip
+    by = ["-CA", "authority.crt", "-CAkey", "authority.key"]
+    server = ["-addext", f"subjectAltName=IP:{address}", "-addext", "basicConstraints=CA:false"]
+    for name, more in (("authority", []), ("server", [*by, *server])):
+        files = ["-keyout", f"{name}.key", "-out", f"{name}.crt", "-subj", f"/CN={name} of a test"]
+        subprocess.run([*new, *files, *more], check=True, cwd=folder, stderr=subprocess.DEVNULL)
+
+
 @contextmanager
-def running_cluster() -> Iterator[Cluster]:
-    """A cluster of the test's own; the test is skipped where none is installed."""
+def running_cluster(*, address: str = "", within: Sequence[str] = ()) -> Iterator[Cluster]:
+    """A cluster of the test's own; the test is skipped where none is installed.
+
+    ``within`` is what its command lines begin with. With an ``address`` it listens there too.
+    """
     binaries = installed()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     owner = pwd.getpwuid(os.geteuid()).pw_name if os.geteuid() else "postgres"
-    prefix = [] if os.geteuid() else ["runuser", "-u", owner, "--"]
+    prefix = [*within, *([] if os.geteuid() else ["runuser", "-u", owner, "--"])]
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
 
     def run(program: str, *arguments: str) -> None:
@@ -76,14 +99,22 @@ def running_cluster() -> Iterator[Cluster]:
         subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
 
     try:
+        if address:
+            _sign(folder, address)
         if not os.geteuid():
-            shutil.chown(folder, owner)
+            for path in (folder, *folder.iterdir()):
+                shutil.chown(path, owner)
         run("initdb", "-A", "trust", "-U", owner, "-E", "UTF8", "--locale=C", "--no-sync")
-        (folder / "data" / "pg_hba.conf").write_text(ACCESS)
-        options = f"-c listen_addresses='' -c fsync=off -k {folder}"
+        (folder / "data" / "pg_hba.conf").write_text(ACCESS + (TLS_ACCESS if address else ""))
+        options = f"-c listen_addresses='{address}' -c fsync=off -k {folder}"
+        if address:
+            files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key"}
+            options += " -c ssl=on"
+            options += "".join(f" -c {name}={folder / file}" for name, file in files.items())
         run("pg_ctl", "start", "-w", "-l", str(folder / "log"), "-o", options)
         try:
-            yield Cluster(folder=folder, user=owner, control=partial(run, "pg_ctl"))
+            control = partial(run, "pg_ctl")
+            yield Cluster(folder=folder, user=owner, control=control, address=address)
         finally:
             run("pg_ctl", "stop", "-m", "immediate")
     finally:

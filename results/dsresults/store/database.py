@@ -147,12 +147,25 @@ def _message(error: DBAPIError, location: Location) -> str:
 
 LOCK_WAIT_S = 30.0
 KEPT, MOST = 2, 12  # connections of a process: that wait to be used again, and at once
-# So a network that is cut is noticed after half a minute, by whoever waits for an answer.
-WAITING = {
+# So a network that is cut is noticed after half a minute, by whoever waits for an answer; and by
+# the server, which keeps the locks of a connection until then.
+_SERVER = {
+    "tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}  # fmt: skip
+_WAITING = {
     "connect_timeout": 10,
     "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }  # fmt: skip
+
+
+def waiting(location: Location) -> dict[str, object]:
+    """What every connection to a server is given: how long it waits for a network."""
+    asked = location.url.query.get("options", ())
+    options = [asked] if isinstance(asked, str) else [*asked]
+    options += [f"-c {name}={value}" for name, value in _SERVER.items()]
+    return {**_WAITING, "options": " ".join(options)}
 
 
 class Database:
@@ -229,7 +242,7 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     try:
         engine = create_engine(
             location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
-            pool_pre_ping=True, connect_args=WAITING,
+            pool_pre_ping=True, connect_args=waiting(location),
         )  # fmt: skip
     except ImportError:
         raise StoreError(
