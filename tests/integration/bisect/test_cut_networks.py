@@ -96,15 +96,15 @@ def ended(fleet: FaultyFleet, run: SharedRun) -> list[object]:
 def cut_off(fleet: FaultyFleet, place: Place) -> None:
     """Worker a is behind a cut cable until it, its database and the others have noticed."""
     told = fleet.workers.folder / "told-a"
-    began = len(told.read_text())
     place.networks.cut("a")
     try:
         deadline = Deadline.after(NOTICED_S)
         wait_until(
             lambda: not place.connections(fleet, 0) or None, deadline, what="the server's notice"
         )
+        before = len(told.read_text())
         wait_until(
-            lambda: "timeout expired" in told.read_text()[began:] or None, deadline,
+            lambda: "cannot be reached" in told.read_text()[before:] or None, deadline,
             what="the worker's notice",
         )  # fmt: skip
         time.sleep(max(0.0, DEAD_S + 16.0 - (NOTICED_S - deadline.left_s)))  # each 15 s one looks
