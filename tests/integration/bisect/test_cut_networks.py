@@ -21,7 +21,7 @@ from sqlalchemy import text
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
-from shared_faults import FaultyFleet, WorldWorkers, end_child, faulty
+from shared_faults import FaultyFleet, WorldWorkers, end_worker, faulty
 
 from dsharness.model import RunState, SharedRun, TurnState
 from dsharness.process.deadline import Deadline, wait_until
@@ -130,7 +130,7 @@ def test_the_same_answer_though_network_worker_and_database_go(
             assert all(encrypted)
             run = fleet.begin()
             in_a_turn(fleet, "b", run)
-            end_child(fleet.pids["b"], signal.SIGKILL)
+            end_worker(fleet.pids["b"], signal.SIGKILL)
             place.cluster.restart()
             fleet.pids["b"] = fleet.workers.start("b")
             in_a_turn(fleet, "a", run)
@@ -138,7 +138,7 @@ def test_the_same_answer_though_network_worker_and_database_go(
             assert ended(fleet, run) == alone
         finally:
             for pid in fleet.pids.values():
-                end_child(pid, signal.SIGINT)
+                end_worker(pid, signal.SIGINT)
         told = "".join(path.read_text() for path in tmp_path.glob("told-*"))
         assert "Traceback" not in told
         assert PASSWORD not in told
