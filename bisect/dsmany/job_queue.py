@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +27,7 @@ PLANS = "plans"  # the queue of `advance` and `reap`: any worker
 SCHEMA_LOCK = 0x6473_6A6F_6273  # "dsjobs" in ASCII
 POLL_S = 2.0
 CHECK_S = 1.0
+LEAVING_S = 5.0
 POOL_WAIT_S = 10.0  # for a connection, after half a minute for an answer
 STALLED_S = 45.0
 EVERY_15_S = "* * * * * */15"  # the sixth column: seconds
@@ -113,22 +114,20 @@ class JobQueue:
         _register(app, handler)
         try:
             async with app.open_async():
-                await asyncio.gather(
-                    _until_refused(check),
-                    *(
-                        app.run_worker_async(
-                            queues=[queue],
-                            concurrency=1,
-                            install_signal_handlers=False,
-                            delete_jobs="always",
-                            fetch_job_polling_interval=POLL_S,
-                            shutdown_graceful_timeout=5.0,
-                        )
-                        for queue in (_queue_of(machine), PLANS)
-                    ),
-                )
+                work = [self._worker(app, queue) for queue in (_queue_of(machine), PLANS)]
+                await _first_of(_until_refused(check), *work)
         finally:
-            await _end_others()
+            await _end(asyncio.all_tasks() - {asyncio.current_task()}, CHECK_S)
+
+    def _worker(self, app: App, queue: str) -> Coroutine[None, None, None]:
+        return app.run_worker_async(
+            queues=[queue],
+            concurrency=1,
+            install_signal_handlers=False,
+            delete_jobs="always",
+            fetch_job_polling_interval=POLL_S,
+            shutdown_graceful_timeout=LEAVING_S,
+        )
 
     @property
     def _address(self) -> str:
@@ -152,12 +151,24 @@ async def _until_refused(check: Callable[[], None]) -> None:
         await asyncio.sleep(CHECK_S)
 
 
-async def _end_others() -> None:
-    """Cancel until nothing runs: a pool that connects swallows the first, and `run` would hang."""
-    while others := asyncio.all_tasks() - {asyncio.current_task()}:
-        for task in others:
+async def _first_of(*coroutines: Coroutine[None, None, None]) -> None:
+    """Wait for the first that ends: a worker does, without an error, when its database dies."""
+    tasks = [asyncio.create_task(each) for each in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            await task
+    finally:
+        await _end(tasks, LEAVING_S + CHECK_S)
+
+
+async def _end(tasks: Iterable[asyncio.Task[Any] | None], again_s: float) -> None:
+    """Cancel until they end: a pool that connects swallows the first, and `run` would hang."""
+    left = {task for task in tasks if task is not None and not task.done()}
+    while left:
+        for task in left:
             task.cancel()
-        await asyncio.wait(others, timeout=CHECK_S)
+        _, left = await asyncio.wait(left, timeout=again_s)
 
 
 def _register(app: App, handler: JobHandler) -> None:
