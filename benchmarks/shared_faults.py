@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from fleet_of_worlds import CLASS, STEP, WorldLab, WorldStudy
+from fleet_of_worlds import CLASS, FACTS, STEP, WorldLab, WorldStudy
 from postgresql_cluster import Cluster
 from sqlalchemy import text
 from watchers import RecordingWatcher
@@ -79,6 +79,8 @@ class WorldWorkers:
             time.sleep(self.run_s)
             if self._full(name).exists():
                 raise DiskFullError("no space left", hint="free some")
+            moved = self._moved(name).exists()
+            lab.facts = {**FACTS, "cpu_model": "Xeon"} if moved else FACTS
 
         lab = WorldLab(STEP, machine=name, before_sample=measuring)
         return replace(self.study, labs={name: lab}, machine=name)
@@ -110,6 +112,14 @@ class WorldWorkers:
 
     def _full(self, name: str) -> Path:
         return self.folder / f"full-{name}"
+
+    def _moved(self, name: str) -> Path:
+        return self.folder / f"moved-{name}"
+
+    def move(self, name: str) -> Callable[[], None]:
+        """To another CPU, as a virtual machine can be while its worker runs."""
+        self._moved(name).touch()
+        return self._moved(name).unlink
 
     def fill_disk(self, name: str) -> Callable[[], None]:
         self._full(name).touch()
@@ -152,7 +162,7 @@ class FaultyFleet:
         yield from (f"         WRONG: {wrong}" for wrong in self.wrongs)
 
     def _search(self, fault: str) -> None:
-        run, deadline = self.begin(), Deadline.after(self.limit_s)
+        run, deadline, began_s = self.begin(), Deadline.after(self.limit_s), time.monotonic()
         wait_until(lambda: self._planned(run) or None, deadline, what="a turn")
         time.sleep(self.chance.uniform(0.0, self.longest_s))
         undo = FAULTS[fault](self)
@@ -161,7 +171,10 @@ class FaultyFleet:
             wait_until(lambda: self._ended(run), deadline, what=f"the answer after {fault}")
         finally:
             undo()
-        self.wrongs += [f"after {fault}: {wrong}" for wrong in self._checked(run)]
+        wrongs = [f"after {fault}: {wrong}" for wrong in self._checked(run)]
+        self.wrongs += wrongs
+        took = f"{self.done.total():3} {fault}: {time.monotonic() - began_s:.0f} s"
+        print(f"{took}, {'; '.join(wrongs) or 'the same answer'}", flush=True)
 
     def left(self) -> Iterator[str]:
         """Claims of workers that have ended, and turns that nobody will take."""
@@ -321,6 +334,11 @@ def disk_full(fleet: FaultyFleet) -> Callable[[], None]:
     return fleet.workers.fill_disk(_victim(fleet))
 
 
+def other_class(fleet: FaultyFleet) -> Callable[[], None]:
+    """A machine is no longer of the class that it came with."""
+    return fleet.workers.move(_victim(fleet))
+
+
 def schema_upgraded(fleet: FaultyFleet) -> Callable[[], None]:
     """By a newer program, while both work: both end by themselves, and come as newer ones."""
     ours = fleet.store.database.schema
@@ -351,7 +369,7 @@ FAULTS: dict[str, Callable[[FaultyFleet], Callable[[], None]]] = {
     each.__name__: each
     for each in (
         killed, gone, all_killed, late, database_crashed, database_stands_still, connections_cut,
-        jobs_twice, planned_by_all, disk_full, schema_upgraded,
+        jobs_twice, planned_by_all, disk_full, other_class, schema_upgraded,
     )
 }  # fmt: skip
 
