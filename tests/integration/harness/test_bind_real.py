@@ -79,7 +79,8 @@ def test_worker_threads_are_set_and_read_back(engine: Engine) -> None:
 
 
 def own_load(transport: Transport = Transport.UDP, **changes: object) -> DnsloadWorkload:
-    shape = {"id": "own", "title": "queries", "names": NAMES, "duration_s": 0.5, "operations": 500}
+    name = f"own-{transport.value}"  # a server is warmed up once for each load
+    shape = {"id": name, "title": "queries", "names": NAMES, "duration_s": 0.5, "operations": 500}
     return DnsloadWorkload.model_validate({**shape, "transport": transport, **changes})
 
 
