@@ -81,6 +81,14 @@ class JobQueue:
     def take(self, connection: Connection, run_id: str, turn: Turn) -> None:
         self._queue(connection, "take", _queue_of(turn.machine), run=run_id, turn=turn.id)
 
+    def waiting(self, connection: Connection, machine: str) -> set[str]:
+        """The ids of runs that a machine has yet to prepare, of turns that it has yet to take."""
+        query = text(
+            "SELECT coalesce(args ->> 'turn', args ->> 'run') FROM procrastinate_jobs"
+            " WHERE queue_name = :queue AND status = 'todo'"
+        )
+        return set(connection.scalars(query, {"queue": _queue_of(machine)}))
+
     def _queue(self, connection: Connection, task: str, queue: str, **facts: str) -> None:
         app = self._app()
         job = app.configure_task(f"dsbisect.{task}", queue=queue, connection=_driver(connection))

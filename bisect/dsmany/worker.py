@@ -32,7 +32,7 @@ from dsharness.process.deadline import check_request
 from dslab.campaign_loop import Claim, TurnTaker, claimed
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
-from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of
+from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of, planned_turns
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import (
     KnownAnswers,
@@ -58,6 +58,7 @@ from dssearch.question import Measure
 
 NOISE_ROUNDS, NOISE_ROUND_S = 6, 0.5
 TIDY_S = 1.0
+LOOK_S = 5.0  # for what no job tells
 AGAIN_S = 3.0  # after the database went away
 LEAVING_S = 60.0
 
@@ -107,6 +108,7 @@ class FleetWorker:
         self._at_work = threading.Lock()
         self._lab: tuple[str, Laboratory, AbstractContextManager[Laboratory]] | None = None
         self._unsettled = True  # what an earlier process of this machine began
+        self._forgotten: set[str] = set()
 
     def serve(self) -> None:
         """Be this machine until interrupted, or told to end by ``Claim.check``."""
@@ -303,6 +305,7 @@ class FleetWorker:
 
     def _tidy(self, ended: threading.Event, claim: Claim) -> None:
         """Between turns: end what was left begun, and close the lab of a run that has ended."""
+        looked_s = time.monotonic()
         while not ended.wait(TIDY_S):
             try:
                 check_request()
@@ -313,6 +316,9 @@ class FleetWorker:
             if not self._at_work.acquire(blocking=False):
                 continue
             try:
+                if time.monotonic() - looked_s > LOOK_S:
+                    looked_s = time.monotonic()
+                    self._look()
                 if self._unsettled:
                     self._settle()
                 if self._lab is not None and self._running(self._lab[0]) is None:
@@ -323,6 +329,21 @@ class FleetWorker:
                 self._tell(error.message)
             finally:
                 self._at_work.release()
+
+    def _look(self) -> None:
+        """Find what this machine is to do and no job tells it, twice: the job was lost.
+
+        As where a connection is cut while the job is fetched or begun.
+        """
+        with self._store.database.reading() as connection:
+            runs = find_runs(connection, RunState.RUNNING)
+        mine = {run.id for run in runs if run.preparing == self._machine.id and not run.prepared}
+        turns = planned_turns(self._store, runs).values()
+        mine |= {turn.id for each in turns for turn in each if turn.machine == self._machine.id}
+        with self._store.database.reading() as connection:
+            mine -= self._jobs.waiting(connection, self._machine.id)
+        self._unsettled |= bool(mine & self._forgotten)
+        self._forgotten = mine
 
     def _settle(self) -> None:
         """End the turns that this machine began and will not go on with."""

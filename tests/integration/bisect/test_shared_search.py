@@ -32,6 +32,7 @@ from fleet_of_worlds import (
 )
 from measured import WorldBenches
 from postgresql_cluster import Cluster, running_cluster
+from sqlalchemy import text
 from watchers import RecordingWatcher
 
 from benchmarks.many.asked_statements import asked
@@ -219,6 +220,30 @@ def test_a_worker_that_is_stopped_in_a_turn_is_not_left_out(store: Store) -> Non
         fleet.comes("a")
         ended = finished(fleet, run)
     assert (ended.state, ended.left_out) == (RunState.DONE, {})
+    prove_whole(store, run)
+
+
+@pytest.mark.parametrize("lost", ["prepare", "take"])
+def test_what_a_job_tells_that_was_lost_is_done(store: Store, lost: str) -> None:
+    """Its connection was cut while it was fetched: its machine lives, and knows nothing of it."""
+    with fleet_of(store, "a") as fleet:
+        run = begun(store)
+        worker = fleet.workers["a"]
+        worker._settle()  # as after its start
+        while not any(job["task_name"] == f"dsbisect.{lost}" for job in fleet.jobs()):
+            fleet.do(fleet.jobs()[0])
+        worker._look()
+        worker._look()
+        assert not worker._unsettled  # its job waits
+        with store.database.writing() as connection:
+            connection.execute(text("DELETE FROM procrastinate_jobs"))
+        worker._look()
+        worker.reap()
+        assert fleet.jobs() == []  # nobody else would do it
+        worker._look()
+        assert worker._unsettled
+        worker._settle()
+        assert finished(fleet, run).state is RunState.DONE
     prove_whole(store, run)
 
 
