@@ -36,7 +36,7 @@ from dsresults.compare.driven_load import (
 from dsresults.number_text import significant, whole
 
 TAB = "Exact times"
-KEPT_BYTES = 1 << 16  # of what a worker says, in memory
+KEPT_BYTES = 4 << 20  # of what a worker says, in memory: its last words have a line for each time
 PLAN = LoadPlan.model_validate_json(Path(os.environ[PLAN_VARIABLE]).read_text(encoding="utf-8"))
 END = time.monotonic() + PLAN.limit_s
 if PLAN.cpus:
