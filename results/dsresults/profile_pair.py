@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from pydantic import Field, computed_field
 
@@ -143,38 +144,48 @@ def function_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
 
 def count_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
     """Return the same of instructions."""
-    if len(pair.counts) < 2:
-        return ()
-    return _most_changed(*(side.per_operation for side in pair.counts))
+    return _changed(pair.counts, lambda side: side.per_operation)
 
 
 def heap_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
     """Return the places where the memory that stays changed most."""
-    if len(pair.heap) < 2:
-        return ()
-    return _most_changed(*map(_by_place, pair.heap))
-
-
-def _by_place(growth: HeapGrowth) -> Mapping[str, float]:
-    """Places that have no room for all of their callers may be one."""
-    held: dict[str, float] = defaultdict(float)
-    for each in growth.stays:
-        held[PLACES_APART.join(each.place[:PLACE_SHOWN])] += each.bytes_per_operation
-    return held
+    return _changed(
+        pair.heap,
+        lambda side: _summed((_told(each.place), each.bytes_per_operation) for each in side.stays),
+    )
 
 
 def wait_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
-    """Return the places where waiting changed most."""
-    if len(pair.waits) < 2:
-        return ()
-    return _most_changed(*map(_by_thread, pair.waits))
+    """Return the places where waiting changed most, by thread."""
+    return _changed(
+        pair.waits,
+        lambda side: _summed(
+            (f"{each.thread}: {_told(each.place)}", each.per_operation) for each in side.waits
+        ),
+    )
 
 
-def _by_thread(seen: ThreadWaits) -> Mapping[str, float]:
-    waits: dict[str, float] = defaultdict(float)
-    for each in seen.waits:
-        waits[f"{each.thread}: {PLACES_APART.join(each.place[:PLACE_SHOWN])}"] += each.per_operation
-    return waits
+Side = TypeVar("Side")
+
+
+def _changed(
+    sides: Sequence[Side], figures: Callable[[Side], Mapping[str, float]]
+) -> tuple[FunctionChange, ...]:
+    """Nothing where a side is missing."""
+    return _most_changed(*map(figures, sides)) if len(sides) > 1 else ()
+
+
+def _told(place: tuple[str, ...]) -> str:
+    """With as many callers as there is room for."""
+    return PLACES_APART.join(place[:PLACE_SHOWN])
+
+
+def _summed(places: Iterable[tuple[str, float]]) -> Mapping[str, float]:
+    """Places that have no room for all of their callers may be one."""
+    seen: dict[str, float] = defaultdict(float)
+    for place, amount in places:
+        seen[place] += amount
+    return seen
 
 
 def _most_changed(

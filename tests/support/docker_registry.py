@@ -10,16 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+from free_port import free_port
+from own_authority import AUTHORITY, CERTIFICATE, KEY, sign
 
 from dsharness.process.deadline import Deadline
 
@@ -28,8 +23,7 @@ log: {{level: error}}
 storage: {{filesystem: {{rootdirectory: {folder}/data}}}}
 http: {{addr: "127.0.0.1:{port}", secret: of-a-test{tls}}}
 """
-TLS = ", tls: {{certificate: {folder}/certificate, key: {folder}/key}}"
-ADDRESS = x509.IPAddress(IPv4Address("127.0.0.1"))
+TLS = f", tls: {{{{certificate: {{folder}}/{CERTIFICATE}, key: {{folder}}/{KEY}}}}}"
 # Whom it lets in, if anybody has to say who he is: bcrypt, as `htpasswd -B` writes it.
 GUARDED = "auth: {{htpasswd: {{realm: test, path: {folder}/users}}}}\n"
 
@@ -78,28 +72,8 @@ class DockerRegistry:
 
     @property
     def certificate(self) -> Path:
-        return self.folder / "certificate"
-
-    def sign(self) -> None:
-        """Make a key, and a certificate that it has signed itself."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry of a test")])
-        now = datetime.now(UTC)
-        made = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(hours=1))
-            .add_extension(x509.SubjectAlternativeName([ADDRESS]), critical=False)
-            .sign(key, hashes.SHA256())
-        )
-        self.certificate.write_bytes(made.public_bytes(Encoding.PEM))
-        (self.folder / "key").write_bytes(
-            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        )
+        """Of who signed its own: who knows it knows the registry."""
+        return self.folder / AUTHORITY
 
     def blob(self, digest: str) -> Path:
         """The file with that digest: a manifest, a configuration or a layer."""
@@ -114,13 +88,10 @@ def docker_registry(
     """The test is skipped where none is installed."""
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed: apt-get install docker-registry")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     folder.mkdir()
-    made = DockerRegistry(folder=folder, port=port, users=users, tls=tls)
+    made = DockerRegistry(folder=folder, port=free_port(), users=users, tls=tls)
     if tls:
-        made.sign()
+        sign(folder, "127.0.0.1")
     try:
         made.start()
         yield made

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from own_authority import AUTHORITY, CERTIFICATE, KEY, sign
 
 ACCESS = """
 local all guarded scram-sha-256
@@ -45,7 +46,7 @@ class Cluster:
         """For other hosts, where it listens; whoever answers has to prove that it is this one."""
         return (
             f"postgresql://{user}:{password}@{self.address}/{database}"
-            f"?sslmode=verify-full&sslrootcert={self.folder / 'authority.crt'}"
+            f"?sslmode=verify-full&sslrootcert={self.folder / AUTHORITY}"
         )
 
     def execute(self, *statements: str, database: str = "postgres") -> None:
@@ -70,17 +71,6 @@ def installed() -> Path | None:
     return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
 
 
-def _sign(folder: Path, address: str) -> None:
-    """Make an authority, and a certificate of the server that it signs."""
-    new = ["openssl", "req", "-x509", "-nodes", "-days", "2", "-newkey", "ec", "-pkeyopt",
-           "ec_paramgen_curve:P-256"]  # fmt: skip
-    by = ["-CA", "authority.crt", "-CAkey", "authority.key"]
-    server = ["-addext", f"subjectAltName=IP:{address}", "-addext", "basicConstraints=CA:false"]
-    for name, more in (("authority", []), ("server", [*by, *server])):
-        files = ["-keyout", f"{name}.key", "-out", f"{name}.crt", "-subj", f"/CN={name} of a test"]
-        subprocess.run([*new, *files, *more], check=True, cwd=folder, stderr=subprocess.DEVNULL)
-
-
 @contextmanager
 def running_cluster(*, address: str = "", within: Sequence[str] = ()) -> Iterator[Cluster]:
     """A cluster of the test's own; the test is skipped where none is installed.
@@ -100,7 +90,7 @@ def running_cluster(*, address: str = "", within: Sequence[str] = ()) -> Iterato
 
     try:
         if address:
-            _sign(folder, address)
+            sign(folder, address)
         if not os.geteuid():
             for path in (folder, *folder.iterdir()):
                 shutil.chown(path, owner)
@@ -108,7 +98,7 @@ def running_cluster(*, address: str = "", within: Sequence[str] = ()) -> Iterato
         (folder / "data" / "pg_hba.conf").write_text(ACCESS + (TLS_ACCESS if address else ""))
         options = f"-c listen_addresses='{address}' -c fsync=off -k {folder}"
         if address:
-            files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key"}
+            files = {"ssl_cert_file": CERTIFICATE, "ssl_key_file": KEY}
             options += " -c ssl=on"
             options += "".join(f" -c {name}={folder / file}" for name, file in files.items())
         run("pg_ctl", "start", "-w", "-l", str(folder / "log"), "-o", options)

@@ -172,9 +172,12 @@ class Container:
 
     def move(self, cpus: tuple[int, ...]) -> None:
         """Let its processes run on these CPUs only; one that has ended has none to move."""
-        update = ("update", "--cpuset-cpus", ",".join(map(str, cpus)), self.name)
-        if not self.engine.podman(*update).ok and self.running:
-            self.engine.must(*update, log=self.log)
+        wanted = ",".join(map(str, cpus))
+        try:
+            self.engine.must("update", "--cpuset-cpus", wanted, self.name, log=self.log)
+        except EngineError:
+            if self.running:
+                raise
 
     def note(self, text: str) -> None:
         """Add something worth keeping to the container's log."""

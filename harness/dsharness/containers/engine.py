@@ -6,11 +6,11 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeVar
 
-from dsharness.containers.image_exchange import ImageExchange
 from dsharness.errors import DiskFullError, EngineError
 from dsharness.paths import cache_home, logs_home
 from dsharness.process.command import NO_SPACE, Completed, run, says_disk_full
@@ -89,6 +89,32 @@ LISTING_TRIES = 5
 # that the disk is full must not end a search.
 OWN_WORDS = frozenset({"commit", "import", "load", "pull", "save"})
 BUILDAH_BYTES = 8 << 20  # packages' own scripts print here
+
+
+T = TypeVar("T")
+
+
+class ImageExchange(Protocol):
+    """What machines that share a registry give each other: images by the key of what is in them.
+
+    What goes wrong is told, and raises nothing: the machine then makes what it needs by itself.
+    """
+
+    def take(self, kind: str, key: str, reference: str, use: Callable[[], T]) -> T | None:
+        """What ``use`` makes of another machine's image, which is here under ``reference``.
+
+        None where there is none, or where it is not what it should be.
+        """
+        ...
+
+    def give(
+        self, kind: str, key: str, lay: Callable[[], AbstractContextManager[str]], *, made: bool
+    ) -> None:
+        """Let others have what was made here; what was found only if they have none yet.
+
+        ``lay`` is called if it is wanted: the reference of the image, as long as it is needed.
+        """
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

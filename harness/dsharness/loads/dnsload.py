@@ -15,9 +15,8 @@ from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint
 
 ID = bytes(2)  # the program puts another in its place each time
-ONE_QUESTION = bytes.fromhex(
-    "0000 0001 0000 0000 0000"
-)  # of an authority: nobody else is to be asked
+# Of an authority: nobody else is to be asked.
+ONE_QUESTION = bytes.fromhex("0000 0001 0000 0000 0000")
 ADDRESS, INTERNET = 1, 1
 LABEL_BYTES, NAME_BYTES = 63, 255
 

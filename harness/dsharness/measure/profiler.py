@@ -12,6 +12,7 @@ libraries export, and from servers of debugging symbols where the user names som
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
 from collections import Counter
@@ -25,7 +26,6 @@ from dsharness.errors import EngineError, InstanceError, ToolMissingError, Workl
 from dsharness.loads import Extent, Seconds
 from dsharness.loads.load import run_size
 from dsharness.machine.hardware_counter import host_counts
-from dsharness.measure.debug_symbols import add_debug_symbols
 from dsharness.measure.exact_counters import function_name
 from dsharness.measure.sample import Bench, execute_load, warm_up, write_files
 from dsharness.model import CpuProfile, ServerTimes, Workload
@@ -183,6 +183,35 @@ def script(kept: Path) -> str:
         said = done.stderr.strip().splitlines()
         raise EngineError(f"perf could not read what it saw: {said[0] if said else done.end}")
     return done.stdout
+
+
+SERVERS = "DEBUGINFOD_URLS"  # some distributions set it for everybody
+CLIENT = "debuginfod-find"
+LIST_S, FETCH_S = 30.0, 180.0  # of all files together: without them it is a profile, too
+BUILD = re.compile(r"^(?P<id>[0-9a-f]{8,64}) (?P<file>/.+)$")
+
+
+def add_debug_symbols(seen: Path, builds: Path) -> None:
+    """Put next to the builds that perf kept what the servers know of them."""
+    if not os.environ.get(SERVERS) or shutil.which(CLIENT) is None:
+        return
+    listed = run(
+        ("perf", "buildid-list", "--with-hits", "--input", str(seen)),
+        deadline=Deadline.after(LIST_S),
+    )
+    deadline = Deadline.after(FETCH_S)
+    for build_id in build_ids(listed.stdout.splitlines()):
+        found = run((CLIENT, "debuginfo", build_id), deadline=deadline)
+        kept = builds / ".build-id" / build_id[:2] / build_id[2:]
+        if found.ok and kept.is_dir():
+            shutil.copyfile(found.stdout.strip(), kept / "debug")
+
+
+def build_ids(lines: Iterable[str]) -> Iterator[str]:
+    """Those of files; the kernel's own names need no server."""
+    for line in lines:
+        if found := BUILD.match(line.strip()):
+            yield found["id"]
 
 
 def stacks_of(lines: Iterable[str]) -> Iterator[Frames]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 
 from dsharness.measure.profiler import by_cpu_time, check_profiler, record, script, stacks_of
 from dsharness.process.deadline import Deadline, wait_until
@@ -51,9 +51,7 @@ def program(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(program: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     argv = ("debuginfod", "-d", ":memory:", "-p", str(port), "-F", program.parent / "apart")
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from benches import MATRIX
+from answering_box import AnsweringBox, answering_box
 
-from dsbuilds.built_row import load_image
-from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
-from dsharness.loads import LOADS, LoadReport
 from dsharness.loads.dnsload import query
 
 NAMES = 3
 REQUESTS = "".join(f"query 0 1 - {query(f'n{n}.lab.').hex()}\n" for n in range(NAMES))
 
 SERVER = """\
-import socket, sys, threading
+import threading
 
 threading.excepthook = lambda told: None  # the load knew enough, and has closed it
-
-OVER, HOW = sys.argv[1:]
 CODES = {"unknown": 3, "refused": 5, "unread": 1}
 
 def answer(query):
@@ -70,50 +64,21 @@ def serve_tcp(at):
     while True:
         client, _ = at.accept()
         threading.Thread(target=serve_one, args=(client,), daemon=True).start()
-
-kind = socket.SOCK_DGRAM if OVER == "udp" else socket.SOCK_STREAM
-at = socket.socket(socket.AF_INET, kind)
-at.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the last test's connections wait
-at.bind(("127.0.0.1", 8802))
-if OVER == "tcp":
-    at.listen(64)
-print("ready", flush=True)
-(serve_udp if OVER == "udp" else serve_tcp)(at)
-"""
-
-RUN = """\
-rm -f /tmp/said
-python3 /load/server.py "$1" "$2" >/tmp/said & server=$!
-until [ -s /tmp/said ]; do kill -0 $server || exit 1; sleep 0.05; done
-ldapload "dns-$1://127.0.0.1:8802" /load/requests.txt --connections 4 --operations 200 --limit 2
-status=$?
-kill $server
-wait $server
-echo "load ended with status $status"
 """
 
 
 @pytest.fixture(scope="module")
-def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnsweringBox]:
+    requests = dict.fromkeys(("udp", "tcp"), REQUESTS)
     folder = tmp_path_factory.mktemp("load")
-    (folder / "server.py").write_text(SERVER)
-    (folder / "requests.txt").write_text(REQUESTS)
-    image = load_image(engine, MATRIX, "dnsload", progress=print)
-    with running(
-        engine, image.reference, "sleep", "infinity", purpose="dnsload",
-        options=Options(volumes=((folder, "/load", "ro"),)), log=Path(folder / "log"),
-    ) as made:  # fmt: skip
+    with answering_box(engine, folder, "dnsload", "dns", SERVER, requests) as made:
         yield made
 
 
-def report(box: Container, over: str, how: str) -> LoadReport:
-    return LOADS["dnsload"].parse(box.execute("sh", "-c", RUN, "sh", over, how).stdout)
-
-
 @pytest.mark.parametrize(("over", "how"), [("udp", "well"), ("tcp", "well"), ("udp", "together")])
-def test_each_answer_is_read(box: Container, over: str, how: str) -> None:
+def test_each_answer_is_read(box: AnsweringBox, over: str, how: str) -> None:
     """Over TCP it comes byte by byte; one server waits for four queries, whose ids must differ."""
-    found = report(box, over, how)
+    found = box.report(over, how)
     assert (found.total, found.errors, found.exit_status) == (200, {}, 0)
     assert found.verified
     assert found.latencies["query"].count == 200
@@ -134,19 +99,19 @@ def test_each_answer_is_read(box: Container, over: str, how: str) -> None:
     ],
 )
 def test_what_is_no_address_is_an_error(
-    box: Container, over: str, how: str, error: str, times: int
+    box: AnsweringBox, over: str, how: str, error: str, times: int
 ) -> None:
     """An answer that cannot be right ends its socket; a refusal does not."""
-    found = report(box, over, how)
+    found = box.report(over, how)
     assert (found.total, found.errors) == (0, {error: times})
 
 
-def test_words_are_no_answer(box: Container) -> None:
-    found = report(box, "udp", "garbage")
+def test_words_are_no_answer(box: AnsweringBox) -> None:
+    found = box.report("udp", "garbage")
     assert (found.total, len(found.errors), sum(found.errors.values())) == (0, 1, 4)
 
 
-def test_a_query_that_is_lost_is_told(box: Container) -> None:
-    found = report(box, "udp", "silent")
+def test_a_query_that_is_lost_is_told(box: AnsweringBox) -> None:
+    found = box.report("udp", "silent")
     assert found.total == 0
     assert found.errors == {"the time was over before its operations were": 1}

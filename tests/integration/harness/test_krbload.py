@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from benches import MATRIX
+from answering_box import AnsweringBox, answering_box
 
-from dsbuilds.built_row import load_image
-from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
-from dsharness.loads import LOADS, LoadReport
 from dsharness.loads.kerberos_request_bytes import NONCE, as_request
 from dsharness.loads.krbload import CONNECT, MASK
 
@@ -19,10 +15,6 @@ REQUEST = as_request("user0", "LAB", None).hex().replace(NONCE.hex(), MASK)
 FILES = {"udp": f"ticket 0 - - {REQUEST}\n", "tcp": f"ticket {CONNECT} 0 - - {REQUEST}\n"}
 
 KDC = """\
-import socket, sys
-
-OVER, HOW = sys.argv[1:]
-
 def tlv(tag, content):
     return bytes([tag, len(content)]) + content
 
@@ -59,51 +51,20 @@ def serve_tcp(at):
         except OSError:
             pass  # the load knew enough
         client.close()
-
-kind = socket.SOCK_DGRAM if OVER == "udp" else socket.SOCK_STREAM
-at = socket.socket(socket.AF_INET, kind)
-at.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the last test's connections wait
-at.bind(("127.0.0.1", 8801))
-if OVER == "tcp":
-    at.listen(64)
-print("ready", flush=True)
-(serve_udp if OVER == "udp" else serve_tcp)(at)
-"""
-
-RUN = """\
-rm -f /tmp/said
-python3 /load/kdc.py "$1" "$2" >/tmp/said & server=$!
-until [ -s /tmp/said ]; do kill -0 $server || exit 1; sleep 0.05; done
-ldapload "kerberos-$1://127.0.0.1:8801" "/load/$1.txt" --connections 4 --operations 200 --limit 2
-status=$?
-kill $server
-wait $server
-echo "load ended with status $status"
 """
 
 
 @pytest.fixture(scope="module")
-def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnsweringBox]:
     folder = tmp_path_factory.mktemp("load")
-    (folder / "kdc.py").write_text(KDC)
-    for name, text in FILES.items():
-        (folder / f"{name}.txt").write_text(text)
-    image = load_image(engine, MATRIX, "krbload", progress=print)
-    with running(
-        engine, image.reference, "sleep", "infinity", purpose="krbload",
-        options=Options(volumes=((folder, "/load", "ro"),)), log=Path(folder / "log"),
-    ) as made:  # fmt: skip
+    with answering_box(engine, folder, "krbload", "kerberos", KDC, FILES) as made:
         yield made
 
 
-def report(box: Container, over: str, how: str) -> LoadReport:
-    return LOADS["krbload"].parse(box.execute("sh", "-c", RUN, "sh", over, how).stdout)
-
-
 @pytest.mark.parametrize("over", FILES)
-def test_each_request_is_another_one_and_each_answer_is_read(box: Container, over: str) -> None:
+def test_each_request_is_another_one_and_each_answer_is_read(box: AnsweringBox, over: str) -> None:
     """This KDC refuses bytes that it has seen, and sends over TCP byte by byte."""
-    found = report(box, over, "well")
+    found = box.report(over, "well")
     assert (found.total, found.errors, found.exit_status) == (200, {}, 0)
     assert found.verified
     assert found.latencies["ticket"].count == 200
@@ -121,14 +82,14 @@ def test_each_request_is_another_one_and_each_answer_is_read(box: Container, ove
     ],
 )
 def test_what_is_no_ticket_is_an_error(
-    box: Container, over: str, how: str, error: str, times: int
+    box: AnsweringBox, over: str, how: str, error: str, times: int
 ) -> None:
     """An answer that cannot be right ends its connection; a refusal does not."""
-    found = report(box, over, how)
+    found = box.report(over, how)
     assert (found.total, found.errors) == (0, {error: times})
 
 
-def test_a_packet_that_is_lost_is_told(box: Container) -> None:
-    found = report(box, "udp", "silent")
+def test_a_packet_that_is_lost_is_told(box: AnsweringBox) -> None:
+    found = box.report("udp", "silent")
     assert found.total == 0
     assert found.errors == {"the time was over before its operations were": 1}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from benches import MATRIX, benched, connected, golden_of, served
+from free_port import free_port
 from lab import ROOT, dsbisect
 from turns import turn_of
 
@@ -173,8 +174,7 @@ def test_on_this_machine_s_loopback_it_is_asked_what_it_tells_anyone(
     engine: Engine, tmp_path: Path
 ) -> None:
     golden = golden_of(engine, "debian-13-openldap", settings_of(None), USERS)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = ("sh", "-c", OPEN, "sh", CONFIG, str(port))
     options = Options(user="openldap", network="host")
     log = tmp_path / "log"

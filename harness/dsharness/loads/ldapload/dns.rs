@@ -1,6 +1,6 @@
 //! How DNS' messages are framed, and which query an answer is for (RFC 1035).
 
-use crate::message::{number, Answer};
+use crate::message::{framed, number, Answer};
 
 /// An id that no other connection has: each has its own share of them, and takes those in turn.
 pub fn id(connection: usize, connections: usize, turn: u32) -> u32 {
@@ -23,11 +23,8 @@ pub fn answer(
     datagrams: bool,
     asked: &[u8],
 ) -> Result<Option<Answer>, String> {
-    let begin = if datagrams { at } else { at + 2 };
-    let end = match data.get(at..begin) {
-        _ if datagrams => data.len(),
-        Some(size) => begin + number(size) as usize,
-        None => return Ok(None),
+    let Some((begin, end)) = framed(data, at, if datagrams { 0 } else { 2 }) else {
+        return Ok(None);
     };
     let Some(whole) = data.get(begin..end).filter(|_| data.len() > at) else {
         return Ok(None);

@@ -5,7 +5,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::message::{element, number, Answer};
+use crate::message::{element, framed, number, Answer};
 
 /// A nonce that no request of the last minutes had, of whatever connection or run: two requests with
 /// the same bytes would be one to a KDC, which for two minutes sends the first one's answer again.
@@ -38,11 +38,8 @@ pub fn answer(
     asked: &[u8],
     id: u32,
 ) -> Result<Option<Answer>, String> {
-    let begin = if datagrams { at } else { at + 4 };
-    let end = match data.get(at..begin) {
-        _ if datagrams => data.len(),
-        Some(size) => begin + number(size) as usize,
-        None => return Ok(None),
+    let Some((begin, end)) = framed(data, at, if datagrams { 0 } else { 4 }) else {
+        return Ok(None);
     };
     if end - begin > MOST {
         return Err(odd());

@@ -90,6 +90,14 @@ pub fn number(data: &[u8]) -> u32 {
     data.iter().fold(0, |sum, &digit| sum << 8 | u32::from(digit))
 }
 
+/// Where a message begins and ends before which its length stands in so many bytes, none of them for
+/// a datagram, which is one message; nothing until its length is there.
+pub fn framed(data: &[u8], at: usize, length: usize) -> Option<(usize, usize)> {
+    let begin = at + length;
+    let size = data.get(at..begin)?;
+    Some((begin, if length == 0 { data.len() } else { begin + number(size) as usize }))
+}
+
 pub fn answer(data: &[u8], at: usize) -> Result<Option<Answer>, String> {
     let Some((SEQUENCE, begin, end)) = element(data, at)? else {
         let none = data.len() <= at || data[at] == SEQUENCE;

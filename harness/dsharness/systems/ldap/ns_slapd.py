@@ -125,23 +125,6 @@ def move_socket(box: Container, config_folder: str) -> None:
     )  # fmt: skip
 
 
-def settle(directory: Directory, settings: Settings) -> None:
-    """Apply the lab's settings and those of the row."""
-    # The scheme first, then the password: on 3.1.2 the default scheme makes every bind of the
-    # manager cost 100,000 rounds.
-    directory.modify("cn=config", {"nsslapd-rootpwstoragescheme": "SSHA512"})
-    directory.modify("cn=config", {"nsslapd-rootpw": directory.site.manager_password})
-    directory.modify("cn=config", {"nsslapd-enable-upgrade-hash": "off"}, optional=True)
-    directory.modify("cn=config", LOGS_OFF)
-    directory.modify("cn=config", {"nsslapd-securitylog-logging-enabled": "off"}, optional=True)
-    fix_caches(directory)
-    scheme = settings.options.get(PASSWORD_SCHEME)
-    if scheme is not None:
-        directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
-    for option in CHOICES:
-        directory.modify("cn=config", _chosen(settings, option))
-
-
 def _chosen(settings: Settings, option: str) -> Mapping[str, str]:
     choices = CHOICES[option]
     asked = settings.options.get(option, "off")
@@ -315,8 +298,21 @@ class NsSlapd(DirectorySystem):
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 4, "modify": 0}
 
     def settle(self, directory: Directory, settings: Settings) -> None:
-        """Its table of connections is made for as many as it may have files, at its next start."""
-        settle(directory, settings)
+        """Apply the lab's settings and those of the row."""
+        # The scheme first, then the password: on 3.1.2 the default scheme makes every bind of the
+        # manager cost 100,000 rounds.
+        directory.modify("cn=config", {"nsslapd-rootpwstoragescheme": "SSHA512"})
+        directory.modify("cn=config", {"nsslapd-rootpw": directory.site.manager_password})
+        directory.modify("cn=config", {"nsslapd-enable-upgrade-hash": "off"}, optional=True)
+        directory.modify("cn=config", LOGS_OFF)
+        directory.modify("cn=config", {"nsslapd-securitylog-logging-enabled": "off"}, optional=True)
+        fix_caches(directory)
+        scheme = settings.options.get(PASSWORD_SCHEME)
+        if scheme is not None:
+            directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
+        for option in CHOICES:
+            directory.modify("cn=config", _chosen(settings, option))
+        # Its table of connections is made for as many files at its next start.
         files = self.descriptors(settings)
         if files is not None:
             directory.modify("cn=config", {"nsslapd-maxdescriptors": str(files)})
