@@ -1,7 +1,8 @@
 """`make bench-harness`: how figures vary, and answers, quiet and with a neighbour; the budget.
 
-BENCH="--pairs 12 --rows debian-12,debian-13 --workload bind-one --no-answers --budget 0"
-BENCH="--pairs 0 --no-answers --budget 3"
+BENCH="--pairs 12 --rows debian-12,debian-13 --workload bind-one --no-answers --budget 0 --noise 0"
+BENCH="--pairs 0 --no-answers --budget 3 --noise 0"
+BENCH="--pairs 0 --no-answers --budget 0 --noise 20 --workload search-equality"
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 
 from benchmarks.harness.answers import Answers, answers
 from benchmarks.harness.budget import budgets
+from benchmarks.harness.deciders import deciders
 from benchmarks.harness.neighbour import neighbour
 from benchmarks.harness.spread import Spread, spreads, two_benches
 from dsharness.containers.engine import Engine
@@ -35,6 +37,8 @@ def main() -> None:
         _answers(engine, matrix)
     if options.budget:
         _budgets(options)
+    if options.noise:
+        _deciders(options)
 
 
 def _options() -> argparse.Namespace:
@@ -44,6 +48,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--workload", default="bind-random")
     parser.add_argument("--no-answers", dest="answers", action="store_false")
     parser.add_argument("--budget", type=int, default=3, help="commands of each kind; 0: none")
+    parser.add_argument("--noise", type=int, default=10, help="runs a side, of every metric")
     return parser.parse_args()
 
 
@@ -113,6 +118,23 @@ def _budgets(options: argparse.Namespace) -> None:
                 f"| {row} | {found.workload} | {found.first_s:.1f} | {found.own_pct:.1f} |",
                 flush=True,
             )
+
+
+def _deciders(options: argparse.Namespace) -> None:
+    print(f"\n{options.workload}, every metric, {options.noise} runs of a row and of itself")
+    head = ("row", "metric", *(f"CV in %, neighbour: {name}" for name in NEIGHBOURS))
+    shown = [f"20 runs show in %, neighbour: {name}" for name in NEIGHBOURS]
+    print("| " + " | ".join((*head, *shown)) + " |\n|" + "---|" * (len(head) + len(shown)))
+    for row in options.rows.split(","):
+        found = []
+        for share in NEIGHBOURS.values():
+            with neighbour(share):
+                found.append(deciders(row, options.workload, options.noise))
+        for metric in [each for each in found[0] if each in found[1]]:
+            sides = [each[metric] for each in found]
+            figures = [each.cv_pct for each in sides] + [each.smallest_pct for each in sides]
+            told = ("" if figure is None else f"{figure:.3g}" for figure in figures)
+            print(f"| {row} | {metric} | " + " | ".join(told) + " |", flush=True)
 
 
 if __name__ == "__main__":

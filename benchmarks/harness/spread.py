@@ -10,17 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from dsharness.containers.engine import Engine
-from dsharness.loads import LOADS, Seconds
-from dsharness.machine.host import Calibrator, CpuShares, available_cpus, machine_now, share_cpus
+from dsharness.machine.host import CpuShares, available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
-from dsharness.measure.sample import LOAD_FOLDER, PROCEDURE, Bench, bench, take_sample, write_files
+from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
 from dsharness.measure.ways import duet_seats, take_duet
 from dsharness.model import Matrix, Procedure, Sample, Settings, Turn, Workload, largest
 from dsharness.systems import Seed
 from dslab.candidates import RowSupply
-
-SECONDS = 2  # of a run in the old way, after one that is not counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,27 +79,23 @@ def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Benc
 def spreads(
     engine: Engine, pair: tuple[Bench, Bench], workload: Workload, pairs: int
 ) -> Iterator[Spread]:
-    """By whole seconds, by operations in turn, and in duets."""
-    in_turn: dict[str, Callable[[Bench, int], Figures]] = {
-        "whole seconds, A B B A": lambda at, turn: _timed(at, workload, turn),
-        "operations, A B B A": lambda at, turn: _counted(at, workload, turn),
-    }
-    for name, run in in_turn.items():
-        yield _spread(name, _alternating(pair, run), pairs)
+    """In turn, and in duets."""
+    yield _spread("A B B A", _alternating(pair, workload), pairs)
     seats = duet_seats(available_cpus(), can_move=engine.moves_cpus)
     if seats is None:
         return
     for at in pair:
         at.pace.clear()
-    yield _spread("operations, duet", lambda turn: _duet(pair, seats, workload, turn), pairs)
+    yield _spread("duet", lambda turn: _duet(pair, seats, workload, turn), pairs)
 
 
-def _alternating(pair: tuple[Bench, Bench], run: Callable[[Bench, int], Figures]) -> Way:
-    def way(turn: int) -> Pair:
-        if turn % 2 == 0:
-            return run(pair[0], turn), run(pair[1], turn)
-        second = run(pair[1], turn)
-        return run(pair[0], turn), second
+def _alternating(pair: tuple[Bench, Bench], workload: Workload) -> Way:
+    def way(number: int) -> Pair:
+        turn = _turn(workload, number)
+        if number % 2 == 0:
+            return _told(take_sample(pair[0], turn)), _told(take_sample(pair[1], turn))
+        second = _told(take_sample(pair[1], turn))
+        return _told(take_sample(pair[0], turn)), second
 
     return way
 
@@ -114,32 +107,9 @@ def _duet(
     return _told(first), _told(second)
 
 
-def _counted(at: Bench, workload: Workload, turn: int) -> Figures:
-    return _told(take_sample(at, _turn(workload, turn)))
-
-
-def _timed(at: Bench, workload: Workload, turn: int) -> Figures:
-    """As runs were until 2026-11: whole seconds, with the warm-up in them."""
-    write_files(at, workload, turn)
-    load = LOADS[workload.tool]
-    argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, Seconds(seconds=1 + SECONDS))
-    before = at.instance.own.meter.used_us()
-    with Calibrator(at.cpus.server) as calibrator:
-        report = load.parse(at.load.execute(*argv, limit_s=60).stdout)
-    spent = at.instance.own.meter.used_us() - before
-    counted = report.per_second[1:]
-    rate = sum(counted) / len(counted) if counted else 0.0
-    return _figures(rate, spent / (report.total or 1), calibrator.cpu_us, bool(report.total))
-
-
 def _told(sample: Sample) -> Figures:
-    return _figures(
-        sample.value("rate") or 0.0, sample.value("cpu"), sample.calibrator_us, sample.valid
-    )
-
-
-def _figures(rate: float, cpu_us: float | None, calibrator_us: float | None, used: bool) -> Figures:  # noqa: FBT001
-    known = used and bool(rate and cpu_us and calibrator_us)
+    rate, cpu_us, calibrator_us = sample.value("rate"), sample.value("cpu"), sample.calibrator_us
+    known = sample.valid and bool(rate and cpu_us and calibrator_us)
     cost = (cpu_us or 1.0) / (calibrator_us or 1.0)
     return Figures(rate=rate or 1.0, cpu_us=cpu_us or 1.0, cost=cost, used=known)
 
