@@ -9,7 +9,7 @@ Kills the lab, a podman or buildah that it runs, or one of its containers, alway
 gives the same command again until all kills are done and the last search has its answer. Only what
 descends from a lab that this program started, or carries its label, is ever killed. With --shared,
 faults of many kinds strike two workers of simulated labs and their PostgreSQL (shared_faults.py);
---skip N goes on after N of them, and pieces may run at the same time.
+--skip N goes on after N of them, --kind KIND has only such ones; pieces may run at the same time.
 """
 
 from __future__ import annotations
@@ -279,11 +279,12 @@ def commits(folder: Path) -> Case:
     return Case(name="commits", folder=folder, command=command, after=culprit)
 
 
-def shared(folder: Path, number: int, seed: int, skip: int) -> int:
+def shared(folder: Path, asked: argparse.Namespace) -> int:
     """So many faults over searches of two workers; how many things went wrong."""
-    chance = random.Random(seed)
-    faults = [chance.choice(sorted(FAULTS)) for _ in range(skip + number)]
-    with running_cluster() as cluster, faulty(cluster, folder, seed + skip) as fleet:
+    chance, skip = random.Random(asked.seed), asked.skip
+    kinds = sorted(set(asked.kind or FAULTS))
+    faults = [chance.choice(kinds) for _ in range(skip + asked.shared)]
+    with running_cluster() as cluster, faulty(cluster, folder, asked.seed + skip) as fleet:
         fleet.run(faults[skip:])
     print("\n".join(fleet.lines()), flush=True)
     return len(fleet.wrongs)
@@ -295,6 +296,9 @@ def main() -> int:
     parser.add_argument("--commits", type=int, default=10, help="kills over a search of commits")
     parser.add_argument("--shared", type=int, default=0, help="faults of two workers, simulated")
     parser.add_argument("--skip", type=int, default=0, help="so many of them: done before")
+    parser.add_argument(
+        "--kind", action="append", choices=sorted(FAULTS), help="only such a fault; repeatable"
+    )
     parser.add_argument("--seed", type=int, default=1, help="which moments and victims")
     parser.add_argument("--hours", type=float, default=3.0, help="give up after so long")
     asked = parser.parse_args()
@@ -312,7 +316,7 @@ def main() -> int:
             print("\n".join(tally.lines(case.name)), flush=True)
             wrongs += len(tally.wrongs)
         if asked.shared:
-            wrongs += shared(Path(folder), asked.shared, asked.seed, asked.skip)
+            wrongs += shared(Path(folder), asked)
     done = asked.rows + asked.commits + asked.shared
     print(f"{done} faults, seed {asked.seed}: {wrongs} wrong")
     return 1 if wrongs else 0

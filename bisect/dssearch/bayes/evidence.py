@@ -42,6 +42,7 @@ class Evidence:
     burden: Floats  # how disturbed the machine was, 0 where nothing did
     machines: Ints  # for each sample, which machine took it
     doubts: Floats  # by machine: the error of the offset that was taken out
+    apart: bool = False  # whether another machine's samples are left out: it shares no candidate
     taken: float = 0.0  # the deviation of the speeds that were taken out of runs without a pair
 
     @cached_property
@@ -94,7 +95,8 @@ def _evidence(
     ends: tuple[int, int],
     metric: Metric,
 ) -> Evidence | None:
-    samples = _comparable(sorted(_samples(history, line, *ends), key=_when), ends)
+    every = sorted(_samples(history, line, *ends), key=_when)
+    samples = _comparable(every, ends)
     values = [metric.slowness(sample) for _, sample in samples]
     if not samples or not all(value and value > 0 for value in values):
         return None
@@ -111,6 +113,7 @@ def _evidence(
         owner=owner.astype(np.int64),
         machines=machines,
         doubts=found.errors,
+        apart=len(samples) < len(every),
         values=np.round(logs - logs[0], DIGITS),
         turns=np.array([sample.turn for _, sample in samples], dtype=np.int64),
         sessions=_sessions([sample for _, sample in samples], machines),

@@ -338,9 +338,12 @@ def _first_s(beliefs: Beliefs, costs: Costs, option: int | Split) -> float:
 
 
 def shared(beliefs: Beliefs) -> bool:
-    """Whether a run says more in a turn with another: the machine's speed changes, or several."""
+    """Whether a run says more in a turn with another: the machine's speed changes, or several.
+
+    A run alone on a machine that shares no candidate with the others says nothing, however often.
+    """
     seen = beliefs.posterior.seen
-    return bool(np.any(seen.scales > 1)) or len(seen.doubts) > 1
+    return bool(np.any(seen.scales > 1)) or len(seen.doubts) > 1 or seen.apart
 
 
 def _reference(

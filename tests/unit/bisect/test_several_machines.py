@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from worlds import World, sample_of
 
 from dsharness.measure.metrics import COST, RATE
@@ -115,6 +117,48 @@ def test_the_right_culprit_is_found(
     found = world.search(Bayes())
     assert found.found, found.summary
     assert found.after == NAMES[place], found.summary
+
+
+@dataclass
+class Comes(World):
+    """Turns before ``since`` are measured on one machine, all that follow on another."""
+
+    since: int = 1
+
+    def sample(self, row: str, turn: int) -> Sample:
+        machine = Machine(id="one" if turn < self.since else "two")
+        return super().sample(row, turn).model_copy(update={"machine": machine})
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("since", [1, 3, 4, 5])
+def test_a_machine_that_takes_over_ends_the_search(since: int) -> None:
+    """Its runs of one candidate alone say nothing: they would be asked for without end."""
+    found = Comes(stepped(5, 1.4), since=since).search(Bayes(), most=30)
+    assert found.after == "c5", found.summary
+
+
+@dataclass
+class Scattered(World):
+    """Each turn is measured on a machine that chance chose; the last one takes what follows."""
+
+    machines: tuple[str, ...] = ()
+
+    def sample(self, row: str, turn: int) -> Sample:
+        machine = Machine(id=self.machines[min(turn, len(self.machines) - 1)])
+        return super().sample(row, turn).model_copy(update={"machine": machine})
+
+
+@given(
+    machines=st.lists(st.sampled_from("abc"), min_size=1, max_size=8),
+    place=st.integers(1, len(NAMES) - 1),
+    seed=st.integers(0, 3),
+)
+def test_a_search_ends_whichever_machine_is_given_each_turn(
+    machines: list[str], place: int, seed: int
+) -> None:
+    world = Scattered(stepped(place, 1.4), seed=seed, machines=tuple(machines))
+    assert world.search(Bayes(), most=40).after == NAMES[place]
 
 
 def one_by_one(
