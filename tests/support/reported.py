@@ -27,8 +27,8 @@ from dsharness.model import (
     Turn,
     UserOrder,
 )
+from dsharness.model.stored_password import StoredPassword
 from dsharness.products import notable_versions
-from dsharness.systems.ldap.stored_password import StoredPassword
 from dslab.campaign_loop import CampaignOrder
 from dsresults.report import ReportData, report_data
 from dsresults.store import Store

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
+from dsharness.model.stored_password import StoredPassword, parse_stored
 from dsvalidate.check import Check, Figure, Gate, Status
 from dsvalidate.dirsrv.populated_image import populated
 from dsvalidate.dirsrv.population import SchemeUser

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dsbuilds.drivers.package_build import repository_of
 from dsharness.errors import InstanceError
 from dsharness.model import Promise
-from dsharness.systems.ldap.stored_password import parse_stored
+from dsharness.model.stored_password import parse_stored
 from dsvalidate.check import Check, Figure, Gate, Status, last_lines
 from dsvalidate.dirsrv.password_strength import alike
 from dsvalidate.dirsrv.populated_image import Populated, populated, recalled, store

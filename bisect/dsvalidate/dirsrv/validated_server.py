@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from dsharness.containers.container import finished
 from dsharness.errors import EngineError, InstanceError
 from dsharness.model import Value
+from dsharness.model.stored_password import parse_stored
 from dsharness.systems.ldap.directory import (
     Directory,
     Site,
@@ -30,7 +31,6 @@ from dsharness.systems.ldap.directory import (
 )
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
 from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
-from dsharness.systems.ldap.stored_password import parse_stored
 from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
 from dsvalidate.check import Check, Gate, Status

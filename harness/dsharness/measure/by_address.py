@@ -38,12 +38,12 @@ from dsharness.model import (
     WayName,
     Workload,
 )
+from dsharness.model.stored_password import SCHEME
 from dsharness.process.deadline import Deadline
 from dsharness.progress import Progress
 from dsharness.systems.ldap.address import LdapAddress, NamedUsers, shown_to_anyone
 from dsharness.systems.ldap.directory import LdapUser
 from dsharness.systems.ldap.directory_system import VERSION, LdapEndpoint
-from dsharness.systems.ldap.stored_password import SCHEME
 
 CANDIDATE = "address"  # what its logs and containers are named by
 NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")

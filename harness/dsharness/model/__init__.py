@@ -55,6 +55,7 @@ from dsharness.model.ldap_requests import (
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
+    WORKER_THREADS,
     Defaults,
     Matrix,
     Profile,
@@ -132,6 +133,7 @@ __all__ = [
     "OWN",
     "SHARERS",
     "USER_BIND",
+    "WORKER_THREADS",
     "AppliedPatch",
     "AptPackages",
     "Base",

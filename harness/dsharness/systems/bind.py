@@ -15,7 +15,7 @@ from typing import ClassVar
 from dsharness.containers.container import Container, Options
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import Content, Facts, ZoneContent
+from dsharness.model import WORKER_THREADS, Content, Facts, ZoneContent
 from dsharness.progress import Progress
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed
@@ -75,7 +75,6 @@ FOLDER = "/var/cache/bind/lab"
 PID_FILE = f"{FOLDER}/named.pid"
 USER = "bind"  # made by the package: named needs no privilege at any time
 PORT, CONTROL_PORT = 5300, 9530
-WORKERS = "worker-threads"
 TRANSPORTS = ("+notcp", "+tcp")
 MOST_BYTES = 64 << 10  # of what it says of itself
 
@@ -123,7 +122,7 @@ GRAVE = re.compile(r"named\.conf:\d+: |: (failure|permission denied|file not fou
 
 _FACTS = {
     "version": re.compile(r"^version: BIND (\S+)", re.MULTILINE),
-    WORKERS: re.compile(r"^worker threads: (\d+)", re.MULTILINE),
+    WORKER_THREADS: re.compile(r"^worker threads: (\d+)", re.MULTILINE),
     "zone-nodes": re.compile(r"^nodes: (\d+)", re.MULTILINE),
     "zone-serial": re.compile(r"^serial: (\d+)", re.MULTILINE),
 }
@@ -141,7 +140,7 @@ class Bind:
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "generating the zone"
     offers: ClassVar[frozenset[str]] = frozenset()
-    options: ClassVar[frozenset[str]] = frozenset({WORKERS})
+    options: ClassVar[frozenset[str]] = frozenset({WORKER_THREADS})
     content: ClassVar[type[Content]] = ZoneContent
     look_operations: ClassVar[Mapping[str, int]] = {"query": 0}  # the control channel is not DNS
     programs: ClassVar[str] = ""  # where scripts find them, if not where packages put them
@@ -190,7 +189,7 @@ class Bind:
         facts = self.look(endpoint).facts
         made: Facts = {
             "zone-nodes": seed.holds(ZoneContent).number + 1,
-            WORKERS: workers(seed),
+            WORKER_THREADS: workers(seed),
         }  # with its apex
         wrong = [*self.objections(made, {name: facts[name] for name in made})]
         if wrong:
@@ -227,10 +226,10 @@ class BindTree(Bind):
 
 def workers(seed: Seed) -> int:
     """How many worker threads the settings ask for."""
-    asked = seed.settings.options.get(WORKERS, "1")
+    asked = seed.settings.options.get(WORKER_THREADS, "1")
     if not re.fullmatch(r"[1-9]\d?", asked):
         raise MatrixError(
-            f"settings {seed.settings.id}: {WORKERS} is {asked!r}",
+            f"settings {seed.settings.id}: {WORKER_THREADS} is {asked!r}",
             hint="give a whole number from 1 to 99",
         )
     return int(asked)

@@ -76,9 +76,9 @@ def shape_findings(
         details = error.errors(include_url=False)
         return [_finding(model, detail, data, places) for detail in details if not _echo(detail)]
     # the model keeps a field for the loader, which a file may not set
-    keys = allowed_keys(model, ())
-    kept = [key for key in data if key not in keys]
-    return [Problem(path=(key,), value=None, allowed=_unknown(key, keys)) for key in kept]
+    fields = model.model_fields
+    kept = [key for key in data if key in fields and fields[key].exclude]
+    return [Problem(path=(key,), value=None, allowed=_unknown(model, (), key)) for key in kept]
 
 
 def _echo(detail: ErrorDetails) -> bool:
@@ -122,7 +122,8 @@ def _finding(
     return Problem(path=path, value=value, allowed=_allowed(model, detail, value))
 
 
-def _unknown(key: str, keys: tuple[str, ...]) -> str:
+def _unknown(model: type[Value], location: Location, key: str) -> str:
+    keys = allowed_keys(model, location)
     return f"unknown key; allowed: {', '.join(keys)}.{suggestion(key, keys)}"
 
 
@@ -137,7 +138,7 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
             kinds = variants(model, location)
             allowed = f"allowed: {', '.join(kinds)}.{suggestion(value or '', kinds)}"
         case "extra_forbidden":
-            allowed = _unknown(str(location[-1]), allowed_keys(model, location[:-1]))
+            allowed = _unknown(model, location[:-1], str(location[-1]))
         case "literal_error" | "enum":
             words = re.findall(r"'([^']*)'", str(context["expected"]))
             allowed = f"allowed: {context['expected']}.{suggestion(value or '', words)}"

@@ -28,6 +28,7 @@ from dsharness.model import (
     Verdict,
     Workload,
 )
+from dsresults.compare import student
 from dsresults.compare.self_checks import SelfCheck, self_checks
 
 
@@ -242,17 +243,15 @@ def ratios(
     The geometric mean of its pairs with a Student interval. A search takes few pairs of each
     candidate, so how far a pair strays is estimated from all of them together.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow, and most pages do without
-
     logs = {name: _logs(metric, samples, references) for name, samples in groups.items()}
     logs = {name: each for name, each in logs.items() if each}
     means = {name: statistics.fmean(each) for name, each in logs.items()}
     square = math.fsum((log - means[name]) ** 2 for name, each in logs.items() for log in each)
     freedom = USUAL_PAIRS + sum(len(each) - 1 for each in logs.values() if any(each))
     stray = math.sqrt((USUAL_PAIRS * USUAL**2 + square) / freedom)
-    reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * stray
+    half = student.reach(CONFIDENCE, freedom) * stray
     return {
-        name: _estimate(mean, reach / math.sqrt(len(logs[name]))) for name, mean in means.items()
+        name: _estimate(mean, half / math.sqrt(len(logs[name]))) for name, mean in means.items()
     }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dsharness.measure.metric import Metric
 from dsharness.model import Sample, Value
+from dsresults.compare import student
 
 FEWEST_PAIRS = 3
 ALARM = 0.05  # a pair of equal sides differs so often by chance
@@ -54,11 +55,9 @@ def _checked(candidate: str, logs: Sequence[float]) -> SelfCheck | None:
     """A paired Student test; None where there are too few pairs."""
     if len(logs) < FEWEST_PAIRS:
         return None
-    from scipy.special import stdtr  # noqa: PLC0415 - slow, and most pages do without
-
     mean, stray = statistics.fmean(logs), statistics.stdev(logs)
-    student = abs(mean) / (stray / math.sqrt(len(logs))) if stray else math.inf if mean else 0.0
-    chance = 2 * float(stdtr(len(logs) - 1, -student))
+    apart = abs(mean) / (stray / math.sqrt(len(logs))) if stray else math.inf if mean else 0.0
+    chance = 1 - student.within(apart, len(logs) - 1)
     return SelfCheck(candidate=candidate, pairs=len(logs), ratio=math.exp(mean), chance=chance)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
-import numpy as np
 from pydantic import Field
 
 from dsharness.model import Sample, Usage, Value
@@ -90,10 +91,20 @@ def _points(
 
 def _busy(usage: Usage, moments: Sequence[float], step_s: float) -> Sequence[float]:
     """CPUs that were at work in the step before each moment."""
-    ends = np.array([0.0, *moments])
-    used_us = np.interp(ends, (0.0, *usage.at_s), (0.0, *usage.cpu_us))
-    return [float(each) for each in np.diff(used_us) / (step_s * 1e6)]
+    at_s, cpu_us = (0.0, *usage.at_s), (0.0, *usage.cpu_us)
+    used_us = [between(at_s, cpu_us, end) for end in (0.0, *moments)]
+    return [(after - before) / (step_s * 1e6) for before, after in pairwise(used_us)]
 
 
 def _memory(usage: Usage, moments: Sequence[float]) -> Sequence[float]:
-    return [float(each) for each in np.interp(moments, usage.at_s, usage.memory_kib) / 1024]
+    return [between(usage.at_s, usage.memory_kib, moment) / 1024 for moment in moments]
+
+
+def between(places: Sequence[float], values: Sequence[float], place: float) -> float:
+    """A value on the straight line between its neighbours; outside, the first or last one."""
+    after = bisect_right(places, place)
+    if after in {0, len(places)}:
+        return values[max(0, after - 1)]
+    begin, end = places[after - 1], places[after]
+    slope = (values[after] - values[after - 1]) / (end - begin)
+    return slope * (place - begin) + values[after - 1]

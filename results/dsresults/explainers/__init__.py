@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from dsharness.model import DATABASE, Facts
+from dsharness.model import DATABASE, WORKER_THREADS, Facts
 from dsharness.products import product
-from dsharness.systems.bind import WORKERS
 from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.explainers.explainer import Explainer, FactColumn, FactText
 from dsresults.explainers.password_explainer import STORED_PASSWORD
@@ -25,7 +24,7 @@ def told(heading: str, fact: str) -> Explainer:
 EXPLAINERS = {
     "stored-password": STORED_PASSWORD,
     "database": told("database library", DATABASE),
-    "worker-threads": told("number of worker threads", WORKERS),
+    "worker-threads": told("number of worker threads", WORKER_THREADS),
 }
 
 

@@ -16,10 +16,10 @@ from itertools import permutations
 from pydantic import Field
 
 from dsharness.model import DirectoryOperation, Facts, Value
+from dsharness.model.stored_password import StoredPassword, stored_in
 from dsharness.model.value import Url
 from dsharness.products import product_file
 from dsharness.products.product import Release, numbers
-from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.explainers.explainer import Explainer, FactColumn, FactText
 from dsresults.number_text import milliseconds, significant, times, whole

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from dsharness.measure.metrics import COST, CPU
 from dsharness.model import Facts, Sample, Value
+from dsharness.model.stored_password import StoredPassword, stored_in
 from dsharness.package_version import upstream
-from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 from dsharness.systems.system import OfferedScheme
 from dsresults.explainers.password_explainer import Least, Recommended, hashing_of, spelled
 from dsresults.number_text import milliseconds, significant

@@ -17,12 +17,12 @@ from dsharness.errors import InstanceError
 from dsharness.matrix import load_matrix
 from dsharness.measure.golden_state import golden_state
 from dsharness.model import DirectoryContent, Settings
+from dsharness.model.stored_password import stored_in
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import connect
 from dsharness.systems.ldap.directory_system import SOCKET_NAME
 from dsharness.systems.ldap.dirsrv import Dirsrv
-from dsharness.systems.ldap.stored_password import stored_in
 from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import SHARED_FOLDER
 from dsimages.image_set import build_image

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.systems.ldap.stored_password import parse_stored
+from dsharness.model.stored_password import parse_stored
 from dsvalidate.dirsrv.password_strength import OWASP_ROUNDS, alike, guess_cost, ratio, shown
 
 

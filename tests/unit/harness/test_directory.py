@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ldap3.core.exceptions import LDAPException, LDAPSocketOpenError
 
 from dsharness.errors import InstanceError
+from dsharness.model.stored_password import StoredPassword
 from dsharness.systems.ldap import directory as module
 from dsharness.systems.ldap.directory import (
     Directory,
@@ -29,7 +30,6 @@ from dsharness.systems.ldap.directory import (
 )
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.ns_slapd import SCHEMES
-from dsharness.systems.ldap.stored_password import StoredPassword
 
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
 REALM_SITE = Site(suffix="dc=lab", people="cn=users,dc=lab", port=389, realm="LAB.TEST")

@@ -10,12 +10,12 @@ import pytest
 
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import DirectoryContent, Settings
+from dsharness.model.stored_password import StoredPassword
 from dsharness.products import known_changes
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.directory_system import SPARE
 from dsharness.systems.ldap.openldap import OpenLdap, configuration
-from dsharness.systems.ldap.stored_password import StoredPassword
 from dsharness.systems.readiness import telling_line
 
 SITE = OpenLdap.site

@@ -8,8 +8,8 @@ import hashlib
 import pytest
 
 from dsharness.errors import InstanceError
+from dsharness.model.stored_password import parse_stored
 from dsharness.systems.ldap.password_trials import hashed_value
-from dsharness.systems.ldap.stored_password import parse_stored
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 
 from dsharness.errors import MatrixError
 from dsharness.model import SystemName
+from dsharness.model.stored_password import StoredPassword
 from dsharness.products import build_needs_file, known_changes, product, product_ids, source_facts
 from dsharness.products.catalog import product_of_system
 from dsharness.products.product import KnownChange, numbers
-from dsharness.systems.ldap.stored_password import StoredPassword
 
 MINIMAL = """title: Toy
 systems: [toy]

@@ -28,13 +28,13 @@ from dsharness.model import (
     Procedure,
     Settings,
 )
+from dsharness.model.stored_password import StoredPassword, stored_in
 from dsharness.process.command import Completed
 from dsharness.systems import Seed
 from dsharness.systems.ldap import directory_system
 from dsharness.systems.ldap.directory import Site
 from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsharness.systems.ldap.dirsrv import Dirsrv
-from dsharness.systems.ldap.stored_password import StoredPassword, stored_in
 
 STORED = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)

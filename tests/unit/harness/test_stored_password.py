@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored, stored_in
+from dsharness.model.stored_password import StoredPassword, parse_stored, stored_in
 
 C_SALT, C_HASH = 64, 256  # bytes, in the C scheme's one base64 block
 

@@ -6,8 +6,8 @@ import pytest
 from reported import DEBIAN, reported
 
 from dsharness.model import Facts
+from dsharness.model.stored_password import StoredPassword
 from dsharness.products import product, product_ids
-from dsharness.systems.ldap.stored_password import StoredPassword
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, Observed
 from dsresults.explainers import EXPLAINERS, columns_of, explainers_of, shown_columns
 from dsresults.explainers.password_explainer import hashing_of, spelled

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from reported import DEBIAN, RUST_10K, Truth, packages, reported, with_gaps
 
-from dsharness.systems.ldap.stored_password import StoredPassword
+from dsharness.model.stored_password import StoredPassword
 from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.reasons.explanation import Confidence, explain
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
+import numpy as np
 import pytest
 from accessibility import needs_browser, serious
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from reported import DEBIAN, reported
 
 from dsharness.model import Usage
-from dsresults.compare.usage_courses import usage_course, usage_courses
+from dsresults.compare.usage_courses import between, usage_course, usage_courses
 from dsresults.report import ReportData, render_html
 from dsresults.report.report_data import Section
 from dsresults.report.usage_chart import usage_charts
@@ -29,6 +30,12 @@ def usages(draw: st.DrawFn) -> Usage:
     memory = draw(st.lists(st.integers(1, 10**6), min_size=len(gaps), max_size=len(gaps)))
     used = accumulate(gap * cpus * 1e6 for gap, cpus in zip(gaps, busy, strict=True))
     return Usage(at_s=tuple(accumulate(gaps)), cpu_us=tuple(used), memory_kib=tuple(memory))
+
+
+@given(usages(), st.floats(-1, 20))
+def test_a_value_between_readings_is_that_of_numpy(usage: Usage, moment: float) -> None:
+    expected = np.interp(moment, usage.at_s, usage.cpu_us)
+    assert between(usage.at_s, usage.cpu_us, moment) == pytest.approx(float(expected), rel=1e-12)
 
 
 @given(st.lists(usages(), min_size=1, max_size=5))

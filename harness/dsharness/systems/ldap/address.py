@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from dsharness.errors import UsageError
 from dsharness.model import Facts
+from dsharness.model.stored_password import parse_stored
 from dsharness.systems.ldap.directory import LdapUser, read_anonymously
 from dsharness.systems.ldap.directory_system import VERSION
-from dsharness.systems.ldap.stored_password import parse_stored
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 DEFAULT_PORT = 389

@@ -19,8 +19,8 @@ from ldap3.core.results import RESULT_ENTRY_ALREADY_EXISTS
 from dsharness.errors import InstanceError
 from dsharness.guarded_files import shared_socket
 from dsharness.model import SHARERS, DirectoryContent
+from dsharness.model.stored_password import StoredPassword, parse_stored
 from dsharness.process.deadline import Deadline
-from dsharness.systems.ldap.stored_password import StoredPassword, parse_stored
 
 LIMIT_S = 30
 ASK_S = 5  # for facts that are only shown

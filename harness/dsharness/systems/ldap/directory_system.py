@@ -24,6 +24,7 @@ from dsharness.model import (
     LdapTransport,
     Settings,
 )
+from dsharness.model.stored_password import parse_stored, stored_in
 from dsharness.progress import Progress
 from dsharness.systems.ldap.directory import (
     Directory,
@@ -33,7 +34,6 @@ from dsharness.systems.ldap.directory import (
     connect,
     photo,
 )
-from dsharness.systems.ldap.stored_password import parse_stored, stored_in
 from dsharness.systems.system import Endpoint, Look, OfferedScheme, Part, Seed, TakenPart
 
 SOCKET_NAME = "ldapi"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import re
 
-from dsharness.model import Facts, Value
+from dsharness.model.measured import Facts
+from dsharness.model.value import Value
 
 # As facts.
 SCHEME, ROUNDS, MEMORY = "password-scheme", "password-rounds", "password-memory-kib"
