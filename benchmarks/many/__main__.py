@@ -23,6 +23,7 @@ from benchmarks.many.pages import pages
 from benchmarks.many.queue_latency import queue_figures
 from benchmarks.many.wall_time import curve
 from benchmarks.many.worker_curve import FASTER, worker_curve
+from dsbisect.program import keep_freed_memory
 from dsresults.store import Store
 
 HEAD = "| what | at most | measured | |\n| --- | --- | --- | --- |"
@@ -37,6 +38,7 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=6, help="of each cell of the curve")
     parser.add_argument("--workers", type=int, default=2, help="searches by real workers")
     asked = parser.parse_args()
+    keep_freed_memory()  # as every command does
     missed = 0
     for samples in [int(each) for each in asked.samples.split(",") if each]:
         print(

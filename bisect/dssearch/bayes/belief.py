@@ -168,7 +168,8 @@ class Beliefs:
 
     def refuted(self, certainty: Certainty) -> bool:
         """(15): nothing that is looked for, and no size of it could have hidden."""
-        if self.nothing(certainty) < certainty.none:
+        at_most = self._flat(certainty) + self.posterior.at_most_below(self.least(certainty))
+        if at_most < certainty.none or self.nothing(certainty) < certainty.none:
             return False
         return self._unseen_odds(certainty) <= certainty.unseen_odds
 
@@ -181,9 +182,13 @@ class Beliefs:
 
     def nothing(self, certainty: Certainty) -> float:
         """The chance of no step and no ramp, or of one too small to be looked for."""
-        found, least = self.posterior, self.least(certainty)
-        flat = found.ramp if abs(found.rise) < least else 0.0
-        return found.none + flat + found.below(least)
+        return self._flat(certainty) + self.posterior.below(self.least(certainty))
+
+    def _flat(self, certainty: Certainty) -> float:
+        """The chance of no step, and of a ramp too small to be looked for."""
+        found = self.posterior
+        small = abs(found.rise) < self.least(certainty)
+        return found.none + (found.ramp if small else 0.0)
 
     def ramped(self, certainty: Certainty) -> bool:
         """(16): many small steps instead of one."""

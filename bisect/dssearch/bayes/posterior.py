@@ -84,6 +84,7 @@ class Posterior:
     steps: Floats  # scatter, level, level: prior of a step
     scatter_prior: Floats
     kinds: Ints  # of each way, which scatter it has
+    log_two: Floats  # way, gap, gap: (9)
     odd: Floats  # way, measured candidate, level of its segment: the chance that it is odd
     one_way: Floats  # way, gap: the share of each way within ``one``
     any_way: Floats  # the share of each way in all
@@ -150,20 +151,29 @@ class Posterior:
 
     def below(self, least: float) -> float:
         """The chance of one step or two, each smaller than that (a log)."""
+        arrive, one = self._one_below(least)
+        if self.two.sum() <= WORTH_PARTING:
+            return self._chance_of_one(one)
         small = self.steps * self.grid.shares_below(least)
-        chain = replace(
-            self.chain,
-            arrive=led(self.chain.before * self.grid.cells, small, self.kinds),
-            leave=led(self.chain.after * self.grid.cells, small, self.kinds),
-        )
-        every, part = (each.log_one(self.grid) for each in (self.chain, chain))
-        chance = float((self.one_way * self.one * np.exp(part - every)).sum())
-        if self.two.sum() > WORTH_PARTING:
-            upper = (..., *np.triu_indices(self.gaps))
-            whole = _log_two(self.chain, every, self.grid)[upper]
-            both = np.exp(_log_two(chain, part, self.grid)[upper] - whole)
-            chance += float(self.any_way @ both @ self.two[upper])
-        return chance
+        leave = led(self.chain.after * self.grid.cells, small, self.kinds)
+        upper = (..., *np.triu_indices(self.gaps))
+        chain = replace(self.chain, arrive=arrive, leave=leave)
+        both = np.exp(_log_two(chain, one, self.grid)[upper] - self.log_two[upper])
+        return self._chance_of_one(one) + float(self.any_way @ both @ self.two[upper])
+
+    def at_most_below(self, least: float) -> float:
+        """No less than that chance, and found sooner: as if all of two steps were as small."""
+        return self._chance_of_one(self._one_below(least)[1]) + float(self.two.sum())
+
+    def _one_below(self, least: float) -> tuple[Floats, Floats]:
+        """Where one such step leads, and its log-likelihood by way and gap."""
+        small = self.steps * self.grid.shares_below(least)
+        arrive = led(self.chain.before * self.grid.cells, small, self.kinds)
+        return arrive, replace(self.chain, arrive=arrive).log_one(self.grid)
+
+    def _chance_of_one(self, log_one: Floats) -> float:
+        part = np.exp(log_one - self.chain.log_one(self.grid))
+        return float((self.one_way * self.one * part).sum())
 
 
 def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
@@ -190,15 +200,13 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     # between a few candidates a ramp is as many steps, and one of them is asked for
     ramp = belief.ramp if seen.positions[-1] - seen.positions[0] >= SLOPE else 0.0
     inside = ramps.log_likelihood
-    gaps = np.arange(len(masses))
+    gaps, log_two = np.arange(len(masses)), _log_two(chain, log_one, grid)
     inside[:, gaps, gaps] = log_one  # a ramp within one gap looks like a step there
     with np.errstate(divide="ignore"):
         by_way = {
             "none": np.log(belief.none) + prior + log_none,
             "one": np.log(belief.one * masses) + prior[:, None] + log_one,
-            "two": np.log(belief.two * pairs)
-            + prior[:, None, None]
-            + _log_two(chain, log_one, grid),
+            "two": np.log(belief.two * pairs) + prior[:, None, None] + log_two,
             "ramps": np.log(ramp * ramp_masses(seen.positions)) + prior[:, None, None] + inside,
         }
     peak = max(float(table.max()) for table in by_way.values())
@@ -222,6 +230,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
         steps=steps,
         scatter_prior=np.array([weight for _, weight in belief.scatters]),
         kinds=ways.kinds,
+        log_two=log_two,
         odd=likely.odd,
         one_way=one_way,
         any_way=any_way,
@@ -243,6 +252,8 @@ def _single(
     log_one = chain.log_one(grid)
     best = (np.maximum(log_none, log_one.max(1)) + ways.log_prior).max()
     kept = np.flatnonzero(most >= best - UNLIKELY)
+    if len(kept) == len(most):
+        return likely, ways, log_none, log_one, chain
     return likely.only(kept), ways.only(kept), log_none[kept], log_one[kept], chain.only(kept)
 
 
@@ -311,11 +322,15 @@ def _log_two(chain: Chain, log_one: Floats, grid: Lattice) -> Floats:
     table[:, np.arange(gaps), np.arange(gaps)] = log_one
     scale_before = chain.sums[:, :-1].max(-1)
     scale_after = chain.log_scale - scale_before
+    leave = chain.leave * grid.cells
     for first in range(gaps - 1):
         middle = chain.sums[:, first + 1 : -1] - chain.sums[:, first : first + 1]
         peak = middle.max(-1)
-        parts = chain.arrive[:, first : first + 1] * np.exp(middle - peak[:, :, None])
-        total = (parts * chain.leave[:, first + 1 :] * grid.cells).sum(-1)
+        middle -= peak[:, :, None]
+        # in place: most of the time went into fresh memory
+        likely = np.exp(middle, out=middle)
+        likely *= leave[:, first + 1 :]
+        total = (likely @ chain.arrive[:, first, :, None])[:, :, 0]
         scale = scale_before[:, first : first + 1] + peak + scale_after[:, first + 1 :]
         table[:, first, first + 1 :] = scale + np.log(np.maximum(TINY, total))
     return table

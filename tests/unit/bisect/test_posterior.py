@@ -87,6 +87,8 @@ def test_what_lies_below_a_size_is_what_the_sizes_of_the_steps_say(least):
     both = posterior(known)
     assert both.below(least) <= both.one.sum() + both.two.sum()
     assert both.below(99.0) == pytest.approx(both.one.sum() + both.two.sum())
+    for each in (found, both):
+        assert each.below(least) <= each.at_most_below(least) <= each.one.sum() + each.two.sum()
 
 
 def test_no_step_and_much_data_is_none():
