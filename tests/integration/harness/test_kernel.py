@@ -54,10 +54,13 @@ def image_of(engine: Engine, row: str) -> Image:
     return build_image(engine, MATRIX, MATRIX.row(row), on_progress=print)
 
 
-def golden_of(engine: Engine, row: str, scheme: str | None = None) -> Golden:
+def golden_of(
+    engine: Engine, row: str, scheme: str | None = None, other: str | None = None
+) -> Golden:
+    asked = {"password-scheme": scheme, "every-other-password": other}
+    options = {name: value for name, value in asked.items() if value}
     seed = Seed(
-        content=DirectoryContent(number=USERS),
-        settings=Settings(id="test", options={"password-scheme": scheme} if scheme else {}),
+        content=DirectoryContent(number=USERS), settings=Settings(id="test", options=options)
     )
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)
 
@@ -124,6 +127,19 @@ def look(instance: Instance) -> None:
     assert [line.split(":")[0].strip() for line in devices] == ["lo"]
     first = box.must("cat", "/proc/1/comm", what="look at the first process").strip()
     assert first != "ns-slapd"  # an init that reaps
+
+
+@pytest.mark.whole
+def test_every_other_user_is_stored_in_another_way(engine: Engine) -> None:
+    """And all of them bind: a directory whose scheme was changed."""
+    golden = golden_of(engine, "debian-12", other="SSHA512")
+    with benched(engine, golden) as mixed:
+        with connected(mixed.instance) as directory:
+            ways = [directory.stored_password(number).scheme for number in range(USERS)]
+        assert ways == ["PBKDF2-SHA512", "SSHA512"] * (USERS // 2)
+        cost = sampled(mixed, RANDOM).value("cpu")
+    with benched(engine, golden_of(engine, "debian-12")) as whole:
+        assert cost < 0.8 * sampled(whole, RANDOM).value("cpu")
 
 
 @pytest.mark.whole

@@ -38,6 +38,7 @@ from dsharness.systems.system import Endpoint, Look, OfferedScheme, Part, Seed, 
 
 SOCKET_NAME = "ldapi"
 PASSWORD_SCHEME = "password-scheme"  # noqa: S105 - an option's name
+EVERY_OTHER = "every-other-password"  # the scheme of every other user, from the second one on
 DESCRIPTORS = "descriptors"  # files that it may have open, and with them connections
 LEAST_DESCRIPTORS, MOST_DESCRIPTORS = 256, 1 << 20
 SPARE = 64  # of them are for its other files
@@ -182,15 +183,15 @@ class DirectorySystem:
             self.equip(directory, seed.holds(DirectoryContent))
         content = seed.holds(DirectoryContent)
         if self._imports(content):
-            content = content.model_copy(update={"number": _hashed(content), "groups": 0})
+            content = content.model_copy(update={"number": hashed(content), "groups": 0})
         self.add_content(socket, content, progress, _taken(seed))
 
     def fill_stopped(self, box: Container, seed: Seed, progress: Progress) -> None:
         """Import all that needs no hashing, where it is much."""
         content = seed.holds(DirectoryContent)
         if self._imports(content):
-            progress(f"importing {content.number - _hashed(content):,} users without a password")
-            text = "".join(content_ldif(self.site, content, _hashed(content)))
+            progress(f"importing {content.number - hashed(content):,} users without a password")
+            text = "".join(content_ldif(self.site, content, hashed(content)))
             self.import_ldif(box, text, limit_s=_import_limit_s(text))
 
     def _imports(self, content: DirectoryContent) -> bool:
@@ -204,15 +205,15 @@ class DirectorySystem:
         taken: TakenPart | None = None,
     ) -> None:
         """Add users with and without passwords, then their photos and groups."""
-        hashed = _hashed(content)
+        number = hashed(content)
         if taken is None:
-            self.add_users(socket, hashed, progress)
+            self.add_users(socket, number, progress)
         else:
-            self.add_users_of(taken, socket, hashed, progress)
+            self.add_users_of(taken, socket, number, progress)
         add = partial(add_entries, socket, self.site, workers=WORKERS)
-        if hashed < content.number:
-            progress(f"adding {content.number - hashed} users without a password")
-            add(range(hashed, content.number), add=Directory.add_plain_user)
+        if number < content.number:
+            progress(f"adding {content.number - number} users without a password")
+            add(range(number, content.number), add=Directory.add_plain_user)
         if content.photo_bytes:
             progress(f"adding photos of {content.photo_bytes:,} bytes")
             value = photo(content.photo_bytes)
@@ -252,7 +253,7 @@ class DirectorySystem:
         if part != STORED:
             raise InstanceError(f"a directory has no {part.name!r} that others could take")
         with connect(socket_of(endpoint), self.site) as directory:
-            users = range(_hashed(seed.holds(DirectoryContent)))
+            users = range(hashed(seed.holds(DirectoryContent)))
             return tuple(directory.stored_value(number) for number in users)
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
@@ -261,18 +262,17 @@ class DirectorySystem:
         The last user and the last group must be there.
         """
         content = seed.holds(DirectoryContent)
-        ends = (0, _hashed(content) - 1)
         with connect(socket_of(endpoint), self.site) as directory:
             directory.read(self.site.user_dn(content.number - 1), "uid")
             if content.groups:
                 directory.read(self.site.group_dn(content.groups - 1), "cn")
-            for number in ends:
-                _check_user(directory, number, _taken(seed))
-            first, last = (directory.stored_password(number) for number in ends)
-            facts = {**self.facts(directory), **first.facts}
-        if first != last:
-            raise InstanceError(f"users are stored in two ways: {first}; {last}")
-        return facts
+            for users in alike(hashed(content), seed.settings):
+                for number in (users[0], users[-1]):
+                    _check_user(directory, number, _taken(seed))
+                first, last = (directory.stored_password(users[at]) for at in (0, -1))
+                if first != last:
+                    raise InstanceError(f"users are stored in two ways: {first}; {last}")
+            return {**self.facts(directory), **directory.stored_password(0).facts}
 
     def look(self, endpoint: Endpoint) -> Look:
         with connect(socket_of(endpoint), self.site) as directory:
@@ -313,7 +313,13 @@ def _check_user(directory: Directory, number: int, taken: TakenPart | None) -> N
         raise PartRefusedError(f"this server does not know {what}: {error.message}") from error
 
 
-def _hashed(content: DirectoryContent) -> int:
+def alike(number: int, settings: Settings) -> tuple[range, ...]:
+    """Of so many users those whose passwords are stored in one way."""
+    step = min(number, 2) if EVERY_OTHER in settings.options else 1
+    return tuple(range(first, number, step) for first in range(step))
+
+
+def hashed(content: DirectoryContent) -> int:
     return min(content.number, content.passwords)
 
 

@@ -10,15 +10,19 @@ from typing import ClassVar
 from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import DATABASE, OWN, Facts, ServerTimes, Settings
+from dsharness.model import DATABASE, OWN, DirectoryContent, Facts, ServerTimes, Settings
+from dsharness.progress import Progress
 from dsharness.recorded.access_log import read_file
 from dsharness.recorded.operation_times import server_times
-from dsharness.systems.ldap.directory import Directory, connect
+from dsharness.systems.ldap.directory import Directory, add_entries, connect
 from dsharness.systems.ldap.directory_system import (
+    EVERY_OTHER,
     PASSWORD_SCHEME,
     SOCKET_NAME,
+    WORKERS,
     DirectorySystem,
     ImportTask,
+    hashed,
     socket_of,
 )
 from dsharness.systems.ldap.password_trials import (
@@ -294,8 +298,21 @@ def fix_caches(directory: Directory) -> None:
 class NsSlapd(DirectorySystem):
     """What every 389-ds answers, however it was made."""
 
-    options: ClassVar[frozenset[str]] = DirectorySystem.options | CHOICES.keys()
+    options: ClassVar[frozenset[str]] = DirectorySystem.options | CHOICES.keys() | {EVERY_OTHER}
     look_operations: ClassVar[Mapping[str, int]] = {"bind": 1, "search": 4, "modify": 0}
+
+    def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
+        """As any directory; then every other password may be stored again by another scheme."""
+        super().fill(endpoint, seed, progress)
+        scheme = seed.settings.options.get(EVERY_OTHER)
+        if scheme is None or seed.taken:
+            return
+        progress(f"storing every other user's password as {scheme}")
+        socket, number = socket_of(endpoint), hashed(seed.holds(DirectoryContent))
+        with connect(socket, self.site) as directory:
+            directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
+        others = range(1, number, 2)
+        add_entries(socket, self.site, others, workers=WORKERS, add=Directory.set_password)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         """Apply the lab's settings and those of the row."""
