@@ -54,13 +54,9 @@ def image_of(engine: Engine, row: str) -> Image:
     return build_image(engine, MATRIX, MATRIX.row(row), on_progress=print)
 
 
-def golden_of(
-    engine: Engine, row: str, scheme: str | None = None, other: str | None = None
-) -> Golden:
-    asked = {"password-scheme": scheme, "every-other-password": other}
-    options = {name: value for name, value in asked.items() if value}
+def golden_of(engine: Engine, row: str, options: dict[str, str] | None = None) -> Golden:
     seed = Seed(
-        content=DirectoryContent(number=USERS), settings=Settings(id="test", options=options)
+        content=DirectoryContent(number=USERS), settings=Settings(id="test", options=options or {})
     )
     return golden_state(engine, image_of(engine, row), MATRIX.row(row).system, seed, progress=print)
 
@@ -131,11 +127,13 @@ def look(instance: Instance) -> None:
 
 @pytest.mark.whole
 def test_every_other_user_is_stored_in_another_way(engine: Engine) -> None:
-    """And all of them bind: a directory whose scheme was changed."""
-    golden = golden_of(engine, "debian-12", other="SSHA512")
+    """And all of them bind: a directory whose scheme was changed, with more rules of its own."""
+    golden = golden_of(engine, "debian-12", {"every-other-password": "SSHA512", "rules": "7"})
     with benched(engine, golden) as mixed:
         with connected(mixed.instance) as directory:
+            rules = directory.read(directory.site.people, "aci")["aci"]
             ways = [directory.stored_password(number).scheme for number in range(USERS)]
+        assert sum("rule " in each for each in rules) == 7
         assert ways == ["PBKDF2-SHA512", "SSHA512"] * (USERS // 2)
         cost = sampled(mixed, RANDOM).value("cpu")
     with benched(engine, golden_of(engine, "debian-12")) as whole:
@@ -166,7 +164,7 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
 
 @pytest.mark.whole
 def test_an_arm_changes_what_is_stored_and_what_it_costs(engine: Engine) -> None:
-    cheap = golden_of(engine, "debian-13", "SSHA512")
+    cheap = golden_of(engine, "debian-13", {"password-scheme": "SSHA512"})
     assert cheap.facts["password-scheme"] == "SSHA512"
     with benched(engine, cheap) as at:
         fast = sampled(at, RANDOM)
@@ -177,7 +175,7 @@ def test_an_arm_changes_what_is_stored_and_what_it_costs(engine: Engine) -> None
 
 def test_an_arm_that_the_version_does_not_know(engine: Engine) -> None:
     with pytest.raises(InstanceError, match="NO_SUCH_SCHEME"):
-        golden_of(engine, "debian-12", "NO_SUCH_SCHEME")
+        golden_of(engine, "debian-12", {"password-scheme": "NO_SUCH_SCHEME"})
 
 
 def test_a_server_that_dies_is_inconclusive_with_its_log(engine: Engine) -> None:

@@ -96,16 +96,8 @@ class DirectorySystem:
 
     def descriptors(self, settings: Settings) -> int | None:
         """How many files it may have open; MatrixError for what is no such number."""
-        asked = settings.options.get(DESCRIPTORS)
-        if asked is None:
-            return self.own_descriptors
-        number = int(asked) if asked.isascii() and asked.isdecimal() else 0
-        if LEAST_DESCRIPTORS <= number <= MOST_DESCRIPTORS:
-            return number
-        raise MatrixError(
-            f"settings {settings.id}: {DESCRIPTORS} is {asked!r}",
-            hint=f"give a number of files from {LEAST_DESCRIPTORS} to {MOST_DESCRIPTORS}",
-        )
+        asked = asked_number(settings, DESCRIPTORS, LEAST_DESCRIPTORS, MOST_DESCRIPTORS)
+        return self.own_descriptors if asked is None else asked
 
     def most_connections(self, settings: Settings) -> int | None:
         files = self.descriptors(settings)
@@ -311,6 +303,18 @@ def _check_user(directory: Directory, number: int, taken: TakenPart | None) -> N
     except InstanceError as error:
         directory.stored_value(number)  # a server that ended would refuse every bind
         raise PartRefusedError(f"this server does not know {what}: {error.message}") from error
+
+
+def asked_number(settings: Settings, option: str, least: int, most: int) -> int | None:
+    """What an option says, if it is there; MatrixError for what is no such number."""
+    asked = settings.options.get(option)
+    number = int(asked) if asked and asked.isascii() and asked.isdecimal() else None
+    if asked is None or (number is not None and least <= number <= most):
+        return number
+    raise MatrixError(
+        f"settings {settings.id}: {option} is {asked!r}",
+        hint=f"give a number from {least} to {most}",
+    )
 
 
 def alike(number: int, settings: Settings) -> tuple[range, ...]:

@@ -18,7 +18,12 @@ from dsharness.model import (
 )
 from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
-from dsharness.systems.ldap.directory_system import MANY, OwnDirectory, whole_ldif
+from dsharness.systems.ldap.directory_system import (
+    MANY,
+    OwnDirectory,
+    asked_number,
+    whole_ldif,
+)
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
 
@@ -47,13 +52,23 @@ USERS_READ = (  # for loads that are bound as a user; the manager is asked for n
     '(targetattr != "userPassword")'
     '(version 3.0; acl "users read"; allow (read, search, compare) userdn = "ldap:///all";)'
 )
+RULES, MOST_RULES = "rules", 10_000
+
+
+def rules(site: Site, number: int) -> list[str]:
+    """So many more rules of who may read what: each lets one user read an attribute."""
+    return [
+        '(targetattr = "telephoneNumber")'
+        f'(version 3.0; acl "rule {each}"; allow (read) userdn = "ldap:///{site.user_dn(each)}";)'
+        for each in range(number)
+    ]
 
 
 class Dirsrv(ns_slapd.NsSlapd):
     """The driver of a plain 389-ds."""
 
     revision: ClassVar[int] = 7
-    options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | {DATABASE}
+    options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | {DATABASE, RULES}
     imports_from: ClassVar[float] = MANY
     offers: ClassVar[frozenset[str]] = frozenset(
         {*LdapTransport, *DirectoryPlugin, RequestKind.IMPORT_TASK}
@@ -142,7 +157,8 @@ class Dirsrv(ns_slapd.NsSlapd):
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         super().settle(directory, settings)
-        people = {"objectClass": ["organizationalUnit"], "aci": [USERS_READ]}
+        more = rules(self.site, asked_number(settings, RULES, 1, MOST_RULES) or 0)
+        people = {"objectClass": ["organizationalUnit"], "aci": [USERS_READ, *more]}
         directory.add(self.site.people, people)
 
     def error_log(self) -> str:
