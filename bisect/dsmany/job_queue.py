@@ -148,7 +148,7 @@ class JobQueue:
         except ImportError:
             raise StoreError(
                 "several machines need the Python package procrastinate",
-                hint="pip install 'dsbisect[many]'",
+                hint="pip install 'dsbisect[many]'; in a checkout: pip install '.[many]'",
             ) from None
         return App(connector=connector or SyncPsycopgConnector(conninfo=self._address))
 

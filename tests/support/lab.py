@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,17 +94,20 @@ def argv(*args: str) -> list[str]:
     return [sys.executable, "-c", "from dsbisect.program import main; main()", *args]
 
 
-def start(folder: Path, *args: str) -> Running:
+def start(folder: Path, *args: str, within: Sequence[str] = ()) -> Running:
+    """Start it; ``within`` is what its command line begins with."""
     process = subprocess.Popen(
-        argv(*args), cwd=folder, env=environment(folder), text=True,
+        [*within, *argv(*args)], cwd=folder, env=environment(folder), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     return Running(process)
 
 
-def dsbisect(folder: Path, *args: str, limit_s: float = 600) -> subprocess.CompletedProcess[str]:
+def dsbisect(
+    folder: Path, *args: str, limit_s: float = 600, within: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        argv(*args), cwd=folder, env=environment(folder), text=True, check=False,
+        [*within, *argv(*args)], cwd=folder, env=environment(folder), text=True, check=False,
         stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s,
     )  # fmt: skip
 

@@ -42,10 +42,10 @@ class Cluster:
     def url(self, database: str, user: str = "") -> str:
         return f"postgresql://{user or self.user}@/{database}?host={self.folder}"
 
-    def tls_url(self, database: str, user: str, password: str) -> str:
+    def tls_url(self, database: str, user: str) -> str:
         """For other hosts, where it listens; whoever answers has to prove that it is this one."""
         return (
-            f"postgresql://{user}:{password}@{self.address}/{database}"
+            f"postgresql://{user}@{self.address}/{database}"
             f"?sslmode=verify-full&sslrootcert={self.folder / AUTHORITY}"
         )
 

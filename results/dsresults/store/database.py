@@ -247,7 +247,7 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     except ImportError:
         raise StoreError(
             f"the results database {location} needs the Python package psycopg",
-            hint="pip install 'dsbisect[postgresql]'",
+            hint="pip install 'dsbisect[postgresql]', or 'dsbisect[many]' for several machines",
         ) from None
     kept = weakref.ref(engine)
     os.register_at_fork(after_in_child=lambda: _forget(kept()))

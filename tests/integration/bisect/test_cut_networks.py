@@ -118,7 +118,7 @@ def test_the_same_answer_though_network_worker_and_database_go(
     """One search is left alone, the other one loses a network, a worker and the database."""
     with faulty(place.cluster, tmp_path, seed=1) as fleet:
         fleet.workers = WorldWorkers(
-            url=place.cluster.tls_url(fleet.database, "lab", PASSWORD), folder=tmp_path,
+            url=place.cluster.tls_url(fleet.database, f"lab:{PASSWORD}"), folder=tmp_path,
             study=WorldStudy(proved=True), run_s=1.5, enter=place.networks.enter,
         )  # fmt: skip
         for name in ("a", "b"):

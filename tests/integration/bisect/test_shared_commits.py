@@ -1,6 +1,8 @@
 """A real history searched by two real workers: one is killed, and so is the database.
 
-The workers know the database's password, which must be seen nowhere.
+User, workers and database are in network namespaces of their own: all that leads from one to the
+other is PostgreSQL over TLS and a git daemon, next to the database. The workers know the database's
+password, which must be seen nowhere.
 """
 
 from __future__ import annotations
@@ -8,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,10 @@ from typing import Any
 
 import pytest
 from bind_history import ROW, history
+from cut_networks import DATABASE, Networks, joined_networks
 from debian_sources import debian_source
 from fleet_of_worlds import prove_turns
+from git_server import served_repository
 from lab import Running, dsbisect, small_matrix, start
 from postgresql_cluster import Cluster, running_cluster
 from seed_history import History
@@ -34,18 +37,45 @@ pytestmark = pytest.mark.whole
 SECRET = "s3cret-of-the-lab"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A folder with a matrix, and the networks of a user, two machines and what these share."""
+
+    folder: Path
+    networks: Networks
+    cluster: Cluster
+    refs: str
+
+    @property
+    def url(self) -> str:
+        return self.cluster.tls_url("lab", "guarded")
+
+    def worker(self, name: str, cpu: str) -> Running:
+        within = self.networks.within(name)
+        running = start(self.folder, "worker", "--name", name, "--cpus", cpu, within=within)
+        running.until(f"machine {name}")
+        return running
+
+    def encrypted(self) -> dict[str, bool]:
+        """By the address of whoever is connected whether all its connections are."""
+        asked = text(
+            "SELECT host(client_addr) AS address, bool_and(ssl) AS whole FROM pg_stat_ssl "
+            "JOIN pg_stat_activity USING (pid) WHERE client_addr IS NOT NULL GROUP BY 1"
+        )
+        with Store.open(self.cluster.url("lab")) as store, store.database.reading() as connection:
+            return {row.address: row.whole for row in connection.execute(asked)}
+
+
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with running_cluster() as running:
-        running.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{SECRET}'")
-        running.execute("CREATE DATABASE lab OWNER guarded")
-        yield running
-
-
-def worker(folder: Path, name: str, cpu: str) -> Running:
-    running = start(folder, "worker", "--name", name, "--cpus", cpu)
-    running.until(f"machine {name}")
-    return running
+def place(tmp_path: Path) -> Iterator[Place]:
+    with (
+        joined_networks("a", "b", "user") as networks,
+        running_cluster(address=DATABASE, within=networks.within("db")) as cluster,
+        served_repository(tmp_path / "refs.git", DATABASE, networks.within("db")) as refs,
+    ):
+        cluster.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{SECRET}'")
+        cluster.execute("CREATE DATABASE lab OWNER guarded")
+        yield Place(folder=tmp_path, networks=networks, cluster=cluster, refs=refs)
 
 
 def read_on(running: Running) -> threading.Thread:
@@ -106,31 +136,31 @@ class Search:
     told: list[str] = field(default_factory=list)
 
 
-def search(folder: Path, cluster: Cluster, asked: tuple[str, ...], made: History) -> Search:
+def search(place: Place, asked: tuple[str, ...], made: History) -> Search:
     """The answer though a machine, the user's command and the database die."""
-    found = Search()
-    refs = folder / "refs.git"
-    subprocess.run(["git", "init", "--quiet", "--bare", str(refs)], check=True)
-    workers = [worker(folder, name, cpu) for name, cpu in (("a", "0"), ("b", "1"))]
-    user = start(folder, *asked, "--on", cluster.url("lab", "guarded"), "--refs", str(refs))
+    found, folder, there = Search(), place.folder, place.networks.within("user")
+    workers = [place.worker(name, cpu) for name, cpu in (("a", "0"), ("b", "1"))]
+    user = start(folder, *asked, "--on", place.url, "--refs", place.refs, within=there)
     readers = [read_on(each) for each in workers]
     try:
         run = user.until("run ").split()[1]
         made.folder.rename(folder / "gone")  # all that machines need is in the refs
         user.until(" on a")
+        everyone = [place.networks.address(number) for number in range(3)]
+        assert place.encrypted() == dict.fromkeys(everyone, True)
         workers[0].end(signal.SIGKILL)
         user.until("/s")
-        cluster.restart()
+        place.cluster.restart()
         user.until("turn")
         code, told = user.end(signal.SIGINT)
         assert (code, "detached" in told) == (130, True), told
         output = ("--json", "--output", str(folder / "report"))
-        again = dsbisect(folder, "attach", run[:8], *output, limit_s=2400)
+        again = dsbisect(folder, "attach", run[:8], *output, limit_s=2400, within=there)
         assert again.returncode == 0, again.stderr
-        gone = dsbisect(folder, "machines", "forget", "a", "--json")
+        gone = dsbisect(folder, "machines", "forget", "a", "--json", within=there)
         assert gone.returncode == 0, gone.stderr
-        there = dsbisect(folder, "machines", "--json")
-        assert [machine["name"] for machine in json.loads(there.stdout)] == ["b"]
+        alive = dsbisect(folder, "machines", "--json", within=there)
+        assert [machine["name"] for machine in json.loads(alive.stdout)] == ["b"]
     finally:
         codes = [each.end(signal.SIGTERM)[0] for each in workers if each.process.poll() is None]
         for reader in readers:
@@ -138,7 +168,7 @@ def search(folder: Path, cluster: Cluster, asked: tuple[str, ...], made: History
     assert codes == [130]
     (folder / "gone").rename(made.folder)
     found.answer = json.loads(again.stdout)
-    found.told = [again.stdout, again.stderr, there.stdout]
+    found.told = [again.stdout, again.stderr, alive.stdout]
     found.told += [line for each in (*workers, user) for line in each.lines]
     return found
 
@@ -160,22 +190,25 @@ def prove_store(store: Store) -> list[str]:
 
 
 def test_the_same_commit_and_proof_whatever_dies(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_matrix(tmp_path)
     made = history(tmp_path / "repo", debian_source(ROW, exact=False))
-    passes = tmp_path / "pgpass"
-    passes.write_text(f"*:*:*:*:{SECRET}\n")
-    passes.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(passes))
-    monkeypatch.setenv("DSBISECT_ON", cluster.url("lab", f"guarded:{SECRET}"))
     asked = (
         "bisect", "commits", "--repo", str(made.folder), "--workload", "dns-udp", "--good",
         made.commits["the source"], "--bad", "HEAD",
     )  # fmt: skip
+    # First, since images are made from packages, which no network of these machines leads to.
+    alone = dsbisect(tmp_path, *asked, "--json", "--output", str(tmp_path / "alone"), limit_s=2400)
+    assert alone.returncode == 0, alone.stderr
+    passes = tmp_path / "pgpass"
+    passes.write_text(f"*:*:*:*:{SECRET}\n")
+    passes.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passes))
+    monkeypatch.setenv("DSBISECT_ON", place.cluster.tls_url("lab", f"guarded:{SECRET}"))
     with command_lines() as seen:
-        found = search(tmp_path, cluster, asked, made)
-    with Store.open(cluster.url("lab")) as store:
+        found = search(place, asked, made)
+    with Store.open(place.cluster.url("lab")) as store:
         rows = prove_store(store)
     pages = [
         path.read_text(errors="replace")
@@ -184,10 +217,7 @@ def test_the_same_commit_and_proof_whatever_dies(
         if path.is_file()
     ]
     assert not [each[:200] for each in (*found.told, *rows, *pages, *seen) if SECRET in each]
-    alone = dsbisect(tmp_path, *asked, "--json", "--output", str(tmp_path / "alone"), limit_s=2400)
-    assert alone.returncode == 0, alone.stderr
-    one = facts(json.loads(alone.stdout))
-    assert facts(found.answer) == one
+    assert facts(found.answer) == facts(json.loads(alone.stdout))
     spent = found.answer["spent"]
     assert spent["machines"] == 2
     assert 0 < spent["named_s"] < spent["proved_s"] <= found.answer["seconds"]
