@@ -219,6 +219,16 @@ class LdaploadWorkload(DirectoryWorkload):
     disturber: Disturber | None = Field(
         default=None, description="what other connections ask for meanwhile"
     )
+    control: Identifier | None = Field(
+        default=None, exclude_if=lambda control: control is None,
+        description="the same load whose disturber is harmless; a report compares both",
+    )  # fmt: skip
+
+    def sized(self, users: int) -> Self:
+        """Groups of all users are then groups of so many, and its control is as large."""
+        known = {"members": users} if self.members == self.users else {}
+        control = {"control": f"{self.control}-{users}"} if self.control else {}
+        return super().sized(users).model_copy(update=known | control)
 
     @property
     def operation(self) -> str:
@@ -293,6 +303,8 @@ class LdaploadWorkload(DirectoryWorkload):
             yield "requests", allowed
         for allowed in self.disturber.contradictions() if self.disturber else ():
             yield "disturber", allowed
+        if self.control is not None and (self.disturber is None or self.control == self.id):
+            yield "control", "another workload, of one with a `disturber`"
 
     def _contradicted_content(self) -> Iterator[tuple[str, str]]:
         if len(set(self.plugins)) < len(self.plugins):
