@@ -141,7 +141,8 @@ class Ldapload:
             exit_status=int(status) if status else None,
             client_cpu_us=float(cpu_us) if cpu_us else None,
             starved_us=float(starved_us or 0),
-            latencies={kind: Latencies.of(each) for kind, each in _times(text).items()},
+            latencies=_times(_TIME, text),
+            sent=_times(_SENT, text),
             disturbances=int(disturbances) if disturbances else None,
             ports=_ports(text),
             late=Latencies.of(late) if (late := _late(text)) else None,
@@ -288,6 +289,7 @@ _STATUS = re.compile(r"^load ended with status (\d+)$", re.MULTILINE)
 _ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)
 _FAILED = re.compile(r"^failed (.*)$", re.MULTILINE)
 _TIME = re.compile(r"^time (\S+) (\d+) (\d+)$", re.MULTILINE)
+_SENT = re.compile(r"^sent (\S+) (\d+) (\d+)$", re.MULTILINE)
 _PORTS = re.compile(r"^ports (\d+) addresses (\d+) waiting (\d+) (\d+)$", re.MULTILINE)
 _SHORT = "too few ports"
 _LATE = re.compile(r"^late (\d+) (\d+)$", re.MULTILINE)
@@ -303,12 +305,12 @@ def _ports(text: str) -> SourcePorts | None:
     )
 
 
-def _times(text: str) -> dict[str, dict[float, int]]:
-    """For each kind how many operations took so long, from when they were due."""
+def _times(line: re.Pattern[str], text: str) -> dict[str, Latencies]:
+    """For each kind how many operations took so long."""
     found: dict[str, dict[float, int]] = {}
-    for kind, time_us, count in _TIME.findall(text):
+    for kind, time_us, count in line.findall(text):
         found.setdefault(kind, {})[float(time_us)] = int(count)
-    return found
+    return {kind: Latencies.of(each) for kind, each in found.items()}
 
 
 def _late(text: str) -> dict[float, int]:

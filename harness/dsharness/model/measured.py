@@ -205,6 +205,14 @@ class Sample(Value):
     latencies: dict[str, Latencies] = Field(
         default_factory=dict, description="by kind of operation, where the load reports them"
     )
+    sent: dict[str, Latencies] = Field(
+        default_factory=dict, exclude_if=lambda sent: not sent,
+        description="the same from when they were sent, where a schedule says when they were due",
+    )  # fmt: skip
+    late: Latencies | None = Field(
+        default=None, exclude_if=lambda late: late is None,
+        description="how late the load noticed that an operation was due",
+    )  # fmt: skip
     usage: tuple[Usage, ...] = Field(
         default=(), description="of each run, where the lab itself runs the server"
     )

@@ -219,6 +219,10 @@ def test_a_schedule_is_kept_and_a_stall_counts_from_when_operations_were_due(
     # 60 operations were due meanwhile: the slowest waited all of it, and many a part
     assert searches.at_us(100) > 250_000
     assert searches.at_us(80) > 20_000
+    # they waited in the load: one of them was under way, and the load noticed all of them in time
+    assert stalled.sent["search"].at_us(100) > 250_000
+    assert stalled.sent["search"].at_us(98) < 20_000
+    assert not report(box, "stall", "--operations", "200").sent, "nothing was due by a clock"
 
 
 def test_each_second_says_what_came_of_it(box: Container) -> None:

@@ -46,12 +46,13 @@ struct Flight {
     id: u32,
     name: u32, // of the operation, in requests that have a place for it
     due: Instant,
+    begun: Instant,
     entries: u64,
 }
 
 impl Flight {
-    fn new(operation: usize, due: Instant) -> Self {
-        Flight { operation, step: 0, id: FIRST_ID, name: 0, due, entries: 0 }
+    fn new(operation: usize, due: Instant, begun: Instant) -> Self {
+        Flight { operation, step: 0, id: FIRST_ID, name: 0, due, begun, entries: 0 }
     }
 }
 
@@ -110,6 +111,7 @@ struct Tally {
     disturbances: u64, // answers to disturbers
     errors: BTreeMap<String, u64>,
     times: Vec<Times>, // by kind, from when an operation was due
+    sent: Vec<Times>,  // the same from when it began, where a clock says when it is due
     late: Times,       // by how much the clock was noticed late
     lasted: Duration,
     cpu: Duration,
@@ -118,7 +120,8 @@ struct Tally {
 
 impl Tally {
     fn of(kinds: usize) -> Self {
-        Tally { times: (0..kinds).map(|_| Times::default()).collect(), ..Tally::default() }
+        let times = || (0..kinds).map(|_| Times::default()).collect();
+        Tally { times: times(), sent: times(), ..Tally::default() }
     }
 
     fn join(&mut self, other: &Tally) {
@@ -128,6 +131,9 @@ impl Tally {
             *self.errors.entry(words.clone()).or_insert(0) += count;
         }
         for (all, part) in self.times.iter_mut().zip(&other.times) {
+            all.join(part);
+        }
+        for (all, part) in self.sent.iter_mut().zip(&other.sent) {
             all.join(part);
         }
         self.late.join(&other.late);
@@ -150,6 +156,9 @@ impl Tally {
         }
         for (kind, times) in plan.kinds.iter().zip(&self.times) {
             times.show(&format!("time {kind}"), &mut told);
+        }
+        for (kind, times) in plan.kinds.iter().zip(&self.sent) {
+            times.show(&format!("sent {kind}"), &mut told);
         }
         self.late.show("late", &mut told);
         told
@@ -385,7 +394,7 @@ impl Load {
             };
             let operation = (self.counted.begun % self.plan.counted.len() as u64) as usize;
             self.counted.begun += 1;
-            let flight = Flight::new(operation, due);
+            let flight = Flight::new(operation, due, now);
             if self.plan.counted[operation].waits() {
                 self.connections[number].flight = Some(flight);
                 self.answered(number, 0, None)?;
@@ -404,7 +413,8 @@ impl Load {
         while let Some(number) = self.disturbing.free.pop_front() {
             let operation = (self.disturbing.begun % self.plan.disturbing.len() as u64) as usize;
             self.disturbing.begun += 1;
-            self.ask(number, Flight::new(operation, Instant::now()), &[])?;
+            let now = Instant::now();
+            self.ask(number, Flight::new(operation, now, now), &[])?;
         }
         Ok(())
     }
@@ -616,8 +626,12 @@ impl Load {
             Some(words) => self.error(&words),
             None if disturbs => {}
             None => {
+                let now = Instant::now();
                 self.tally.operations += 1;
-                self.tally.times[kind].add(Instant::now() - flight.due);
+                self.tally.times[kind].add(now - flight.due);
+                if self.extent.every.is_some() {
+                    self.tally.sent[kind].add(now - flight.begun);
+                }
             }
         }
         Ok(())
