@@ -184,7 +184,8 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Lda
 def _lines(load: LdaploadWorkload, server: OwnDirectory, turn: int) -> Iterator[str]:
     """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX.
 
-    A step that connects has that word in place of bytes, and an import is three steps.
+    After a kind may stand ``@`` and for how many microseconds its connection then pauses. A step
+    that connects has that word in place of bytes, and an import is three steps.
     """
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
     disturber = load.disturber
@@ -228,7 +229,8 @@ def _operations(
         if any(VALUE_MASK.encode() in body for _, body in steps):
             drawn = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
             texts[VALUE_MASK] = "".join(drawn)
-        yield _line(asked, [(wanted, _filled(body, texts)) for wanted, body in steps])
+        pause_ms = chance.choice(load.pauses_ms) if load.pauses_ms else 0.0
+        yield _line(asked, [(wanted, _filled(body, texts)) for wanted, body in steps], pause_ms)
 
 
 Step = tuple[str, bytes]  # what its answer must be, and the encoded request
@@ -271,8 +273,8 @@ def _filled(body: bytes, texts: Mapping[str, str]) -> bytes:
     return body
 
 
-def _line(asked: LdapRequest, steps: Sequence[Step]) -> str:
-    words = [asked.name]
+def _line(asked: LdapRequest, steps: Sequence[Step], pause_ms: float = 0.0) -> str:
+    words = [asked.name + (f"@{round(1000 * pause_ms)}" if pause_ms else "")]
     for wanted, body in steps:
         words.append(wanted)
         if not wanted.endswith("connect"):

@@ -384,9 +384,9 @@ def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
                 "while its entries are imported",
                 hint=f"one of {', '.join(each.name for each in _ALL if each.of_import)}",
             )
-        if workload.rate is not None and metric.of_pace:
+        if workload.paced and metric.of_pace:
             raise UsageError(
                 f"{metric.name} says nothing of workload {workload.named!r}: its operations begin "
-                "by a schedule",
+                f"{'by a schedule' if workload.rate is not None else 'after pauses'}",
                 hint=f"--metric {LATENCY_P99.name}, or leave it out",
             )

@@ -236,6 +236,11 @@ class Sample(Value):
         """Whether its operations began by a schedule, whatever the server did."""
         return self.workload is not None and self.workload.rate is not None
 
+    @property
+    def paced(self) -> bool:
+        """Whether its rate is the load's own: by a schedule, or by pauses."""
+        return self.workload is not None and self.workload.paced
+
     def value(self, metric: str) -> float | None:
         """None where it was not measured."""
         found = self.metrics.get(metric)

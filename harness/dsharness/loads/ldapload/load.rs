@@ -1,6 +1,7 @@
 //! The load: connections, what waits on them, and what came of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -188,6 +189,7 @@ pub struct Load {
     counted: Queue,
     disturbing: Queue,
     later: VecDeque<Later>,
+    pausing: BinaryHeap<Reverse<(Instant, usize)>>, // connections, and until when
     nonce: u32, // of the last Kerberos request, or the last operation's name
     tally: Tally, // since the mark
     all: Tally,   // until then
@@ -245,6 +247,7 @@ impl Load {
             counted: Queue { begun: 0, free: (0..asked.connections).collect() },
             disturbing: Queue { begun: 0, free: (asked.connections..all).collect() },
             later: VecDeque::new(),
+            pausing: BinaryHeap::new(),
             nonce: 0,
             tally: Tally::of(kinds),
             all: Tally::of(kinds),
@@ -278,7 +281,8 @@ impl Load {
                     self.serve(number as usize)?;
                 }
             }
-            self.send_due(timed)?;
+            self.end_pauses()?;
+            self.send_due(timed && self.extent.every.is_some())?;
             self.ask_again()?;
             self.disturb()?;
         }
@@ -297,6 +301,19 @@ impl Load {
     fn ready(&self, until: Instant) -> Result<Vec<u64>, String> {
         let again = self.later.front().map_or(until, |each| each.due.min(until));
         self.poll.wait(again.saturating_duration_since(Instant::now())).map_err(words)
+    }
+
+    /// Connections whose pause is over are free again.
+    fn end_pauses(&mut self) -> Result<(), String> {
+        while let Some(&Reverse((until, number))) = self.pausing.peek() {
+            let now = Instant::now();
+            if until > now {
+                return self.poll.wake_in(until - now).map_err(words);
+            }
+            self.pausing.pop();
+            self.counted.free.push_back(number);
+        }
+        Ok(())
     }
 
     /// Ask again what had another answer a moment ago.
@@ -616,12 +633,16 @@ impl Load {
             flight.entries = 0;
             return self.ask(number, flight, &[]);
         }
-        let (kind, ends) = (operation.kind, operation.connects());
+        let (kind, ends, pause) = (operation.kind, operation.connects(), operation.pause);
         let made = &mut self.connections[number];
         if let Some(link) = made.link.take_if(|_| ends) {
             link.end(&self.doors[0].server.goodbye(made.next_id));
         }
-        self.queue(number).free.push_back(number);
+        if pause.is_zero() {
+            self.queue(number).free.push_back(number);
+        } else {
+            self.pausing.push(Reverse((Instant::now() + pause, number)));
+        }
         match wrong {
             Some(words) => self.error(&words),
             None if disturbs => {}
@@ -661,6 +682,7 @@ impl Load {
         made.flight = None;
         made.unsent.clear();
         self.later.retain(|each| each.number != number);
+        self.pausing.retain(|Reverse((_, each))| *each != number);
         self.queue(number).free.retain(|&each| each != number);
         self.error(words);
     }
