@@ -291,6 +291,10 @@ class KindTimes(Value):
     whole: Latencies = Field(description="from the request to the answer")
     waited: Latencies | None = Field(default=None, description="until a thread took it")
     worked: Latencies | None = Field(default=None, description="in that thread")
+    seen: Latencies | None = Field(
+        default=None, exclude_if=lambda seen: seen is None,
+        description="by the load itself in that run, from when it sent each",
+    )  # fmt: skip
     notes: dict[str, int] = Field(
         default_factory=dict, description="the server's remarks, such as U: not indexed"
     )
@@ -304,6 +308,14 @@ class ServerTimes(Value):
     candidate_id: str
     workload_id: str
     kinds: dict[str, KindTimes]
+
+    def also_seen(self, by_load: Mapping[str, Latencies]) -> ServerTimes:
+        """With what the load says of the same kinds; an operation of several steps is no kind."""
+        kinds = {
+            kind: times.model_copy(update={"seen": by_load.get(kind)})
+            for kind, times in self.kinds.items()
+        }
+        return self.model_copy(update={"kinds": kinds})
 
 
 class FunctionCounts(Value):
