@@ -38,7 +38,7 @@ METRICS = {
     "disturbed-import-calm": ("latency-p99",),
     "kerberos-schedule": ("latency-p99",),
     "session": (DECIDER, "latency-p99"),
-    "idle": ("context-switches", "cpu"),
+    "idle": ("context-switches", "wake-ups", "cpu"),
     "search-modify": (DECIDER, "written"),
 }  # all others: what decides by default
 

@@ -69,7 +69,8 @@ def closed_loop(workload: Workload) -> LdaploadWorkload:
             hint="take one with `tool: ldapload`, such as search-as-user; docs/workloads.md lists "
             "them",
         )
-    closed = workload.model_copy(update={"id": f"{workload.id[:56]}-closed", "scheduled": None})
+    loop = {"id": f"{workload.id[:56]}-closed", "scheduled": None, "pauses_ms": ()}
+    closed = workload.model_copy(update=loop)
     for parameter, allowed in closed.contradictions():
         raise UsageError(
             f"workload {workload.named!r} cannot have levels: without a schedule {parameter} is "

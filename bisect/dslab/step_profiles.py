@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from dsharness.errors import DsbisectError, StoppedError
-from dsharness.measure.metrics import FUTEXES, GROWTH, INSTRUCTIONS, MEMORY, SWITCHES
+from dsharness.measure.metrics import FUTEXES, GROWTH, INSTRUCTIONS, MEMORY, SWITCHES, WAKE_UPS
 from dsharness.model import (
     Campaign,
     CpuProfile,
@@ -78,7 +78,7 @@ def stored_pair(
 
 # Metrics whose cause is looked for in the heap, and where threads wait.
 HEAP = frozenset({GROWTH.name, MEMORY.name})
-WAITS = frozenset({SWITCHES.name, FUTEXES.name})
+WAITS = frozenset({SWITCHES.name, WAKE_UPS.name, FUTEXES.name})
 
 
 def profile_pair(

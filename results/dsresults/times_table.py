@@ -13,6 +13,7 @@ PARTS = {
     "waited": "waiting for a thread",
     "worked": "in a thread",
     "whole": "from request to answer",
+    "seen": "as the load saw it",
 }
 
 

@@ -141,7 +141,8 @@ class Ldapload:
             exit_status=int(status) if status else None,
             client_cpu_us=float(cpu_us) if cpu_us else None,
             starved_us=float(starved_us or 0),
-            latencies={kind: Latencies.of(each) for kind, each in _times(text).items()},
+            latencies=_times(_TIME, text),
+            sent=_times(_SENT, text),
             disturbances=int(disturbances) if disturbances else None,
             ports=_ports(text),
             late=Latencies.of(late) if (late := _late(text)) else None,
@@ -183,7 +184,8 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Lda
 def _lines(load: LdaploadWorkload, server: OwnDirectory, turn: int) -> Iterator[str]:
     """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX.
 
-    A step that connects has that word in place of bytes, and an import is three steps.
+    After a kind may stand ``@`` and for how many microseconds its connection then pauses. A step
+    that connects has that word in place of bytes, and an import is three steps.
     """
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
     disturber = load.disturber
@@ -227,7 +229,8 @@ def _operations(
         if any(VALUE_MASK.encode() in body for _, body in steps):
             drawn = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
             texts[VALUE_MASK] = "".join(drawn)
-        yield _line(asked, [(wanted, _filled(body, texts)) for wanted, body in steps])
+        pause_ms = chance.choice(load.pauses_ms) if load.pauses_ms else 0.0
+        yield _line(asked, [(wanted, _filled(body, texts)) for wanted, body in steps], pause_ms)
 
 
 Step = tuple[str, bytes]  # what its answer must be, and the encoded request
@@ -270,8 +273,8 @@ def _filled(body: bytes, texts: Mapping[str, str]) -> bytes:
     return body
 
 
-def _line(asked: LdapRequest, steps: Sequence[Step]) -> str:
-    words = [asked.name]
+def _line(asked: LdapRequest, steps: Sequence[Step], pause_ms: float = 0.0) -> str:
+    words = [asked.name + (f"@{round(1000 * pause_ms)}" if pause_ms else "")]
     for wanted, body in steps:
         words.append(wanted)
         if not wanted.endswith("connect"):
@@ -288,6 +291,7 @@ _STATUS = re.compile(r"^load ended with status (\d+)$", re.MULTILINE)
 _ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)
 _FAILED = re.compile(r"^failed (.*)$", re.MULTILINE)
 _TIME = re.compile(r"^time (\S+) (\d+) (\d+)$", re.MULTILINE)
+_SENT = re.compile(r"^sent (\S+) (\d+) (\d+)$", re.MULTILINE)
 _PORTS = re.compile(r"^ports (\d+) addresses (\d+) waiting (\d+) (\d+)$", re.MULTILINE)
 _SHORT = "too few ports"
 _LATE = re.compile(r"^late (\d+) (\d+)$", re.MULTILINE)
@@ -303,12 +307,12 @@ def _ports(text: str) -> SourcePorts | None:
     )
 
 
-def _times(text: str) -> dict[str, dict[float, int]]:
-    """For each kind how many operations took so long, from when they were due."""
+def _times(line: re.Pattern[str], text: str) -> dict[str, Latencies]:
+    """For each kind how many operations took so long."""
     found: dict[str, dict[float, int]] = {}
-    for kind, time_us, count in _TIME.findall(text):
+    for kind, time_us, count in line.findall(text):
         found.setdefault(kind, {})[float(time_us)] = int(count)
-    return found
+    return {kind: Latencies.of(each) for kind, each in found.items()}
 
 
 def _late(text: str) -> dict[float, int]:

@@ -91,6 +91,7 @@ class LoadReport:
     client_cpu_us: float | None = None
     starved_us: float = 0.0  # that it could have run and had no CPU
     latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
+    sent: Mapping[str, Latencies] = field(default_factory=dict)  # from the send, by a schedule
     disturbances: int | None = None  # answers to others; None: nobody else asked
     ports: SourcePorts | None = None
     late: Latencies | None = None  # how late it noticed that operations were due, by its schedule

@@ -23,6 +23,7 @@ from dsharness.model import (
     DnfPackages,
     Family,
     KojiPackages,
+    LdaploadWorkload,
     PreinstalledPackages,
     Profile,
     Registry,
@@ -331,11 +332,9 @@ def _duplicates(draft: Draft) -> Iterator[Problem]:
 def _references(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
     """Each place that names something, the name, and the section it must be in."""
     yield from _choices(draft)
+    yield from _loads(draft)
     for index, toolchain in draft.toolchains.items():
         yield ("toolchains", index, "row"), toolchain.row, "rows"
-    for index, profile in draft.profiles.items():
-        for place, name in enumerate(profile.workloads):
-            yield ("profiles", index, "workloads", place), name, "workloads"
     for index, row in draft.rows.items():
         if row.published is not None:
             yield ("rows", index, "published", "source"), row.published.source, "sources"
@@ -346,6 +345,16 @@ def _references(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
             yield ("series", index, "parents", child), child, "rows"
             for place, name in enumerate(parents):
                 yield ("series", index, "parents", child, place), name, "rows"
+
+
+def _loads(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
+    """What profiles and workloads name."""
+    for index, profile in draft.profiles.items():
+        for place, name in enumerate(profile.workloads):
+            yield ("profiles", index, "workloads", place), name, "workloads"
+    for index, load in draft.workloads.items():
+        if isinstance(load, LdaploadWorkload) and load.control is not None:
+            yield ("workloads", index, "control"), load.control, "workloads"
 
 
 def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:

@@ -131,7 +131,7 @@ class Metric:
         return tuple(
             each
             for each in samples
-            if not (self.of_load and each.load_bound) and not (self.of_pace and each.scheduled)
+            if not (self.of_load and each.load_bound) and not (self.of_pace and each.paced)
         )
 
     def measured(self, value: float) -> Measurement:

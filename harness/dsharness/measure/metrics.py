@@ -28,11 +28,14 @@ def faults_so_far(server: Processes) -> float:
     return server.stat(10)
 
 
-def context_switches(server: Processes) -> float:
+def wake_ups(server: Processes) -> float:
     """Of all threads that run: one that ended takes its own along."""
-    status = "task/*/status"
-    waited = server.line("voluntary_ctxt_switches", status)
-    return waited + server.line("nonvoluntary_ctxt_switches", status)
+    return server.line("voluntary_ctxt_switches", "task/*/status")
+
+
+def context_switches(server: Processes) -> float:
+    """Also of threads that others put aside."""
+    return wake_ups(server) + server.line("nonvoluntary_ctxt_switches", "task/*/status")
 
 
 def cpu_s_so_far(server: Processes) -> float:
@@ -224,6 +227,18 @@ SWITCHES = Metric(
     floor=0.01,
     words=Words(worse="has {} more context switches", better="has {} fewer context switches"),
 )
+WAKE_UPS = Metric(
+    name="wake-ups",
+    of_server=True,
+    probe=wake_ups,
+    value=_gained_each(wake_ups),
+    label="wake-ups",
+    heading="wake-ups/op",
+    title="times that the server's threads waited per operation, with those of idle threads",
+    unit="wake-ups",
+    floor=0.01,
+    words=Words(worse="wakes up {} more", better="wakes up {} less"),
+)
 WRITTEN = Metric(
     name="written",
     of_server=True,
@@ -319,8 +334,8 @@ FUTEXES = Metric(
 
 _ALL = (
     COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, START_CPU,
-    START_TIME, OPEN_FILES, GROWTH, FAULTS, SWITCHES, WRITTEN, READ, DISTURBER_RATE, INSTRUCTIONS,
-    SYSCALLS, FSYNCS, FUTEXES,
+    START_TIME, OPEN_FILES, GROWTH, FAULTS, SWITCHES, WAKE_UPS, WRITTEN, READ, DISTURBER_RATE,
+    INSTRUCTIONS, SYSCALLS, FSYNCS, FUTEXES,
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)
@@ -369,9 +384,9 @@ def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
                 "while its entries are imported",
                 hint=f"one of {', '.join(each.name for each in _ALL if each.of_import)}",
             )
-        if workload.rate is not None and metric.of_pace:
+        if workload.paced and metric.of_pace:
             raise UsageError(
                 f"{metric.name} says nothing of workload {workload.named!r}: its operations begin "
-                "by a schedule",
+                f"{'by a schedule' if workload.rate is not None else 'after pauses'}",
                 hint=f"--metric {LATENCY_P99.name}, or leave it out",
             )

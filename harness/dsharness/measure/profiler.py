@@ -132,14 +132,14 @@ def take_times(at: Bench, workload: Workload) -> ServerTimes | None:
     with scratch_folder("log") as folder, at.instance.needed():
         written = Path(folder) / "log"
         system.start_log(endpoint)
-        execute_load(at, workload, _extent(at, workload))
+        report = execute_load(at, workload, _extent(at, workload))
         system.end_log(at.instance.container, endpoint, written)
         times = system.read_log(
             written, candidate_id=at.instance.candidate_id, workload_id=workload.id
         )
     if not times.kinds:
         raise WorkloadError(f"{workload.id}: the server's log holds no operation of it")
-    return times
+    return times.also_seen(report.sent or report.latencies)
 
 
 def _extent(at: Bench, workload: Workload) -> Extent:

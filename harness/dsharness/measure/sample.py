@@ -248,7 +248,8 @@ def sample_of(
     at: Bench, turn: Turn, runs: Sequence[Run], gate: Gate = objections, *, duet: bool = False
 ) -> Sample:
     """One sample from the runs that belong together; each CPU's own speed is taken out first."""
-    latencies = _latencies(runs)
+    latencies = _merged(run.report.latencies for run in runs)
+    late = [run.report.late for run in runs if run.report.late]
     read = _readings(at, runs, latencies)
     alive = all(run.evidence.server_alive for run in runs)
     home, look = at.instance.home, runs[-1].look
@@ -276,6 +277,8 @@ def sample_of(
             rate for run in runs for rate in run.report.per_second[: int(run.active_s)]
         ),
         latencies=latencies,
+        sent=_merged(run.report.sent for run in runs),
+        late=Latencies.merged(late) if late else None,
         usage=tuple(run.usage for run in runs if run.usage),
         load_bound=load_bound(read.client_us, read.active_s, runs[0].load_cpus, starved_us),
         duet=duet,
@@ -288,15 +291,11 @@ def sample_of(
     )
 
 
-def _latencies(runs: Sequence[Run]) -> dict[str, Latencies]:
+def _merged(parts: Iterable[Mapping[str, Latencies]]) -> dict[str, Latencies]:
     """Of each kind of operation, over all runs."""
-    kinds = dict.fromkeys(kind for run in runs for kind in run.report.latencies)
-    return {
-        kind: Latencies.merged(
-            run.report.latencies[kind] for run in runs if kind in run.report.latencies
-        )
-        for kind in kinds
-    }
+    each = list(parts)
+    kinds = dict.fromkeys(kind for part in each for kind in part)
+    return {kind: Latencies.merged(part[kind] for part in each if kind in part) for kind in kinds}
 
 
 def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]) -> Readings:

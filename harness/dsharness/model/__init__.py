@@ -111,6 +111,7 @@ from dsharness.model.value import (
     Version,
 )
 from dsharness.model.workload import (
+    LONGEST_PAUSE_MS,
     DirectoryOperation,
     DirectoryWorkload,
     DnsloadWorkload,
@@ -129,6 +130,7 @@ from dsharness.model.workload import (
 __all__ = [
     "DATABASE",
     "DECIDER",
+    "LONGEST_PAUSE_MS",
     "NO_DIFFERENCE",
     "OWN",
     "SHARERS",

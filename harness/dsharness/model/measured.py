@@ -205,6 +205,14 @@ class Sample(Value):
     latencies: dict[str, Latencies] = Field(
         default_factory=dict, description="by kind of operation, where the load reports them"
     )
+    sent: dict[str, Latencies] = Field(
+        default_factory=dict, exclude_if=lambda sent: not sent,
+        description="the same from when they were sent, where a schedule says when they were due",
+    )  # fmt: skip
+    late: Latencies | None = Field(
+        default=None, exclude_if=lambda late: late is None,
+        description="how late the load noticed that an operation was due",
+    )  # fmt: skip
     usage: tuple[Usage, ...] = Field(
         default=(), description="of each run, where the lab itself runs the server"
     )
@@ -227,6 +235,11 @@ class Sample(Value):
     def scheduled(self) -> bool:
         """Whether its operations began by a schedule, whatever the server did."""
         return self.workload is not None and self.workload.rate is not None
+
+    @property
+    def paced(self) -> bool:
+        """Whether its rate is the load's own: by a schedule, or by pauses."""
+        return self.workload is not None and self.workload.paced
 
     def value(self, metric: str) -> float | None:
         """None where it was not measured."""
@@ -278,6 +291,10 @@ class KindTimes(Value):
     whole: Latencies = Field(description="from the request to the answer")
     waited: Latencies | None = Field(default=None, description="until a thread took it")
     worked: Latencies | None = Field(default=None, description="in that thread")
+    seen: Latencies | None = Field(
+        default=None, exclude_if=lambda seen: seen is None,
+        description="by the load itself in that run, from when it sent each",
+    )  # fmt: skip
     notes: dict[str, int] = Field(
         default_factory=dict, description="the server's remarks, such as U: not indexed"
     )
@@ -291,6 +308,14 @@ class ServerTimes(Value):
     candidate_id: str
     workload_id: str
     kinds: dict[str, KindTimes]
+
+    def also_seen(self, by_load: Mapping[str, Latencies]) -> ServerTimes:
+        """With what the load says of the same kinds; an operation of several steps is no kind."""
+        kinds = {
+            kind: times.model_copy(update={"seen": by_load.get(kind)})
+            for kind, times in self.kinds.items()
+        }
+        return self.model_copy(update={"kinds": kinds})
 
 
 class FunctionCounts(Value):

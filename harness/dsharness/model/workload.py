@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
 from dsharness.model.content import (
@@ -85,6 +85,11 @@ class WorkloadBase(Value):
     def rate(self) -> float | None:
         """The operations a second that it begins by a schedule; None: as answers come."""
         return None
+
+    @property
+    def paced(self) -> bool:
+        """Whether the load says when operations begin, whatever the server does."""
+        return self.rate is not None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -182,6 +187,9 @@ class LdcltWorkload(DirectoryWorkload):
             yield "distinct_users", "1 with `order: repeat`, which takes one user again and again"
 
 
+LONGEST_PAUSE_MS = 1000.0
+
+
 class LdaploadWorkload(DirectoryWorkload):
     """Requests of several kinds to a directory, by the lab's own load."""
 
@@ -216,9 +224,23 @@ class LdaploadWorkload(DirectoryWorkload):
         "as are answered"
     )  # fmt: skip
 
+    pauses_ms: tuple[NonNegativeFloat, ...] = Field(
+        default=(), max_length=100, exclude_if=lambda pauses: not pauses,
+        description="on a connection after an answer; one of them is drawn for each operation",
+    )  # fmt: skip
     disturber: Disturber | None = Field(
         default=None, description="what other connections ask for meanwhile"
     )
+    control: Identifier | None = Field(
+        default=None, exclude_if=lambda control: control is None,
+        description="the same load whose disturber is harmless; a report compares both",
+    )  # fmt: skip
+
+    def sized(self, users: int) -> Self:
+        """Groups of all users are then groups of so many, and its control is as large."""
+        known = {"members": users} if self.members == self.users else {}
+        control = {"control": f"{self.control}-{users}"} if self.control else {}
+        return super().sized(users).model_copy(update=known | control)
 
     @property
     def operation(self) -> str:
@@ -257,6 +279,10 @@ class LdaploadWorkload(DirectoryWorkload):
         return self.scheduled
 
     @property
+    def paced(self) -> bool:
+        return super().paced or any(self.pauses_ms)
+
+    @property
     def writes(self) -> bool:
         return any(each.kind in WRITES for each in self.steps)
 
@@ -278,6 +304,10 @@ class LdaploadWorkload(DirectoryWorkload):
         yield from super().contradictions()
         yield from self._contradicted_content()
         yield from self._contradicted_imports()
+        if self.scheduled is not None and self.pauses_ms:
+            yield "pauses_ms", "left out with `scheduled`, which says when operations begin"
+        if max(self.pauses_ms, default=0.0) > LONGEST_PAUSE_MS:
+            yield "pauses_ms", f"at most {LONGEST_PAUSE_MS:g} each"
         if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
             yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
         for name, asked in self._queues.items():
@@ -293,6 +323,8 @@ class LdaploadWorkload(DirectoryWorkload):
             yield "requests", allowed
         for allowed in self.disturber.contradictions() if self.disturber else ():
             yield "disturber", allowed
+        if self.control is not None and (self.disturber is None or self.control == self.id):
+            yield "control", "another workload, of one with a `disturber`"
 
     def _contradicted_content(self) -> Iterator[tuple[str, str]]:
         if len(set(self.plugins)) < len(self.plugins):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ldap3.core.results import RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE
 
 from dsharness.errors import UsageError
-from dsharness.model import LdaploadWorkload, LdapRequest, LdapStep, RequestKind
+from dsharness.model import LONGEST_PAUSE_MS, LdaploadWorkload, LdapRequest, LdapStep, RequestKind
 from dsharness.recorded.access_log import LogEvent, UnreadLine
 
 MEMBERSHIP = frozenset({"member", "uniquemember", "memberuid", "memberof"})
@@ -187,6 +187,8 @@ ASKING = frozenset({"BIND", "SRCH", "MOD", "ADD", "DEL", "MODRDN", "CMP", "EXT"}
 PASSING = frozenset({"ADD", "DEL", "MODRDN"})  # an entry comes, goes, or is renamed
 ENDS = frozenset({"UNBIND", "closed", "Disconnect", "connection"})
 MOST_CONNECTIONS = 64
+PAUSES = 20  # quantiles that stand for all of them
+SHORT_MS = 0.1  # a client that asks again so soon does not pause
 USERS, GROUPS, MEMBERS = 1000, 10, 1000
 _ERROR, _ENTRIES = re.compile(r" err=(-?\d+)"), re.compile(r" nentries=(\d+)")
 
@@ -205,6 +207,7 @@ class RecordedLoad:
 def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
     """A load like the recorded one; UsageError if the log has no operation that it can make."""
     waiting: dict[tuple[str, int | None], LogEvent] = {}
+    pauses = RecordedPauses()
     shapes: Counter[LdapRequest] = Counter()
     left_out: Counter[str] = Counter()
     passing: Counter[str] = Counter()
@@ -218,10 +221,13 @@ def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
         if event.word in ASKING:
             waiting[key] = event
             most = max(most, len(waiting))
+            pauses.asks(event)
         elif event.word in ENDS:  # what was not answered by now never is
             waiting = {at: each for at, each in waiting.items() if at[0] != event.connection}
+            pauses.ends(event)
         elif event.word == "RESULT" and (asked := waiting.pop(key, None)):
             seconds[int(asked.at_s)] += 1
+            pauses.answers(event)
             error, entries = (_number(each, event.details) for each in (_ERROR, _ENTRIES))
             try:
                 shape = request_shape(asked, error, entries)
@@ -236,12 +242,45 @@ def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
     if rare:
         left_out["requests that are rarer than one in 200"] = rare
     return RecordedLoad(
-        workload=_workload(requests, most),
+        workload=_workload(requests, most, pauses),
         left_out=dict(left_out),
         operations=seconds.total(),
         unread=unread,
         per_second=statistics.median(seconds.values()),
     )
+
+
+class RecordedPauses:
+    """How long connections asked for nothing after an answer, and how many were open at once."""
+
+    def __init__(self) -> None:
+        self._answered: dict[str, float | None] = {}  # when; None: an operation is under way
+        self._lengths_s: list[float] = []
+        self.most = 0
+
+    def asks(self, event: LogEvent) -> None:
+        since = self._answered.get(event.connection)
+        if since is not None:
+            self._lengths_s.append(max(0.0, event.at_s - since))
+        self._answered[event.connection] = None
+        self.most = max(self.most, len(self._answered))
+
+    def answers(self, event: LogEvent) -> None:
+        self._answered[event.connection] = event.at_s
+
+    def ends(self, event: LogEvent) -> None:
+        self._answered.pop(event.connection, None)
+
+    @property
+    def lengths_ms(self) -> tuple[float, ...]:
+        """As evenly spaced quantiles; none where its clients asked again at once.
+
+        A connection that says nothing for longer than a pause may last is at rest.
+        """
+        known = sorted(min(1000 * each, LONGEST_PAUSE_MS) for each in self._lengths_s)
+        places = (len(known) * (2 * at + 1) // (2 * PAUSES) for at in range(PAUSES))
+        found = tuple(round(known[place], 2) for place in places) if known else ()
+        return found if found and statistics.fmean(found) >= SHORT_MS else ()
 
 
 def _count_once(passing: Counter[str], shapes: Counter[LdapRequest]) -> None:
@@ -277,12 +316,16 @@ def _shared(shapes: Counter[LdapRequest]) -> tuple[list[LdapRequest], int]:
     return kept, rare
 
 
-def _workload(requests: list[LdapRequest], most: int) -> LdaploadWorkload:
+def _workload(requests: list[LdapRequest], most: int, pauses: RecordedPauses) -> LdaploadWorkload:
+    """Connections that pause are as many as were open at once."""
+    lengths_ms = pauses.lengths_ms
+    most = pauses.most if lengths_ms else most
     groups = any("(member=" in each.filter for each in requests)
     return LdaploadWorkload(
         id="recorded",
         title="like a recorded access log",
         threads=min(MOST_CONNECTIONS, max(1, most)),
+        pauses_ms=lengths_ms,
         users=USERS,
         distinct_users=USERS,
         groups=GROUPS if groups else 0,
@@ -312,7 +355,7 @@ def workload_text(load: RecordedLoad) -> str:
         "workloads:",
         f"  - id: {known.pop('id')}",
         *(f"    {name}: {json.dumps(value)}" for name, value in known.items()),
-        f"    # scheduled: {load.per_second:g}  # as many a second as recorded (the median)",
+        f"    # scheduled: {load.per_second:g}  # a second as recorded (median), or `pauses_ms`",
         "    requests:",
     ]
     for request in load.workload.requests:

@@ -12,7 +12,7 @@ from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import CPU, LATENCY_P99, MEMORY
 from dsharness.model import Latencies, Sample, Value
 from dsresults.compare.latency_curves import IN_TABLE, Percentile, latency_curve
-from dsresults.compare.load_levels import ALL, whole_times
+from dsresults.compare.load_levels import whole_times
 from dsresults.compare.usage_courses import CoursePoint
 from dsresults.number_text import counted, significant, whole
 
@@ -120,7 +120,7 @@ def endured_phase(
     used = [sample for sample in taken if sample.valid]
     wrong = [why for sample in taken for why in (*sample.invalid, *sample.disturbed)]
     timed = [sample for sample in used if sample.latencies]
-    curve = latency_curve("", ALL, [whole_times(sample) for sample in timed])
+    curve = latency_curve("", [whole_times(sample) for sample in timed])
     memory = [value for sample in used if (value := sample.value(MEMORY.name)) is not None]
     costs = [value for sample in used if (value := sample.value(CPU.name)) is not None]
     return EndurancePhase(
@@ -173,7 +173,7 @@ def _hours(sample: Sample) -> float:
 
 
 def _moment(sample: Sample) -> EnduranceMoment:
-    times = whole_times(sample).latencies[ALL] if sample.latencies else None
+    times = whole_times(sample) if sample.latencies else None
     usage = sample.usage[0] if sample.usage else None
     memory = [kib / 1024 for kib in usage.memory_kib] if usage else []
     busy_s = (sample.value(CPU.name) or 0.0) * sample.operations / 1e6

@@ -13,12 +13,13 @@ from itertools import accumulate
 from pydantic import Field
 
 from dsharness.errors import InconclusiveError
-from dsharness.model import Sample, Value
+from dsharness.model import Latencies, Sample, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable
 
 IN_TABLE = (50.0, 90.0, 99.0, 99.9)
 STEPS = 10  # of a curve, for each further nine
 NINES = 5
+LATENESS = "the load itself"  # how late it noticed that operations were due
 FEWEST_SLOWER = 5  # operations that took longer; below that a percentile is a matter of chance
 
 
@@ -78,23 +79,34 @@ def latency_curves(
 def _of_column(
     column: Column, line: tuple[str, ...], samples: Sequence[Sample]
 ) -> Iterable[OperationLatencies]:
-    for operation in dict.fromkeys(kind for sample in samples for kind in sample.latencies):
-        kept = [sample for sample in samples if operation in sample.latencies]
+    told = {sample.id: _told(sample) for sample in samples}
+    for operation in dict.fromkeys(kind for known in told.values() for kind in known):
+        kept = [sample for sample in samples if operation in told[sample.id]]
         groups = ((name, [s for s in kept if s.candidate_id == name]) for name in line)
-        found = [latency_curve(name, operation, group) for name, group in groups if group]
+        found = [
+            latency_curve(name, [told[sample.id][operation] for sample in group])
+            for name, group in groups
+            if group
+        ]
         if curves := tuple(curve for curve in found if curve is not None):
             yield OperationLatencies(
                 campaign_id=column.campaign_id,
                 workload_id=column.workload_id,
                 operation=operation,
-                scheduled=kept[0].scheduled,
+                scheduled=kept[0].scheduled and operation in kept[0].latencies,
                 curves=curves,
             )
 
 
-def latency_curve(candidate: str, operation: str, samples: Sequence[Sample]) -> LatencyCurve | None:
-    """None where no sample's histogram has an operation."""
-    parts = [_counts(sample, operation) for sample in samples]
+def _told(sample: Sample) -> Mapping[str, Latencies]:
+    """All histograms of a sample: where a schedule says when operations are due, three kinds."""
+    sent = {f"{kind} once sent": times for kind, times in sample.sent.items()}
+    return {**sample.latencies, **sent, **({LATENESS: sample.late} if sample.late else {})}
+
+
+def latency_curve(candidate: str, histograms: Sequence[Latencies]) -> LatencyCurve | None:
+    """None where none of them has an operation; one of each sample."""
+    parts = [_counts(each) for each in histograms]
     read = [Ranked(part) for part in parts if part]
     if not read:
         return None
@@ -114,10 +126,10 @@ def latency_curve(candidate: str, operation: str, samples: Sequence[Sample]) -> 
     )
 
 
-def _counts(sample: Sample, operation: str) -> Mapping[int, int] | None:
+def _counts(times: Latencies) -> Mapping[int, int] | None:
     """None where it cannot be read: an import may hold anything, and a report leaves that out."""
     try:
-        return sample.latencies[operation].counts
+        return times.counts
     except InconclusiveError:
         return None
 

@@ -23,7 +23,6 @@ RULE = (
     f"second are answered, or at which p99 is more than {SLOWER:g} times that of the lowest level; "
     "both by the median of the runs."
 )
-ALL = "all"  # operations of every kind
 
 
 class LoadLevel(Value):
@@ -61,7 +60,7 @@ def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLev
         note, by_load = _why_none(samples)
         return LoadLevel(asked_per_s=asked_per_s, note=note, by_load=by_load, failed=not by_load)
     reached = [sample.value(RATE.name) or 0.0 for sample in valid]
-    curve = latency_curve(row, ALL, [whole_times(sample) for sample in valid if sample.latencies])
+    curve = latency_curve(row, [whole_times(sample) for sample in valid if sample.latencies])
     shown = tuple(each for each in curve.percentiles if each.percent in IN_TABLE) if curve else ()
     enough = any(each.percent == 99.0 for each in shown)
     bound = 2 * sum(sample.load_bound for sample in valid) > len(valid)
@@ -93,11 +92,9 @@ def _why_none(samples: Sequence[Sample]) -> tuple[str, bool]:
     return f"none of {counted(len(samples), 'run')} can be used: {why} ({last.log})", False
 
 
-def whole_times(sample: Sample) -> Sample:
-    """Its operations of every kind as one."""
-    return sample.model_copy(
-        update={"latencies": {ALL: Latencies.merged(sample.latencies.values())}}
-    )
+def whole_times(sample: Sample) -> Latencies:
+    """Of its operations of every kind as one."""
+    return Latencies.merged(sample.latencies.values())
 
 
 def _cpus(sample: Sample) -> float | None:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from dsharness import products
-from dsharness.measure.metrics import COST, CPU, find_metric
-from dsharness.model import NO_DIFFERENCE, Outcome
+from dsharness.measure.metrics import COST, CPU, LATENCY_P99, RATE, find_metric
+from dsharness.model import NO_DIFFERENCE, LdaploadWorkload, Outcome
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.explainers import Explainer, FactColumn, FactText, columns_of, explainers_of
-from dsresults.number_text import capital, percent, significant, times
+from dsresults.number_text import capital, counted, figure, percent, significant, times
 from dsresults.reasons.reason import Confidence, Reason, StepPlace, places
 
 FactPair = tuple[FactColumn, FactText, FactText]  # before and after
@@ -188,6 +188,48 @@ def changed_images(comparison: ComparisonTable) -> Iterator[Reason]:
             )
 
 
+def controls(comparison: ComparisonTable) -> Iterator[Reason]:
+    """How much longer the slowest hundredth takes with a disturber than with a harmless one."""
+    by_name = {column.workload_id: column for column in comparison.columns}
+    for column in comparison.columns:
+        load = column.workload
+        name = load.control if isinstance(load, LdaploadWorkload) else None
+        if name is None:
+            continue
+        if (calm := by_name.get(name)) is None:
+            yield Reason(
+                topic="Without its control",
+                text=f"How much of {column.workload_id} is its disturber's is not known: its "
+                f"control `--workload {name}` was not measured with it.",
+                confidence=Confidence.POSSIBLE,
+            )
+        elif pairs := [*_next_to_control(column, calm)]:
+            each = ", ".join(f"{times(loud / quiet)} on {one}" for one, loud, quiet, _ in pairs)
+            yield Reason(
+                topic="Next to its control",
+                text=f"With {column.workload_id} the slowest hundredth takes so much longer than "
+                f"with {name}, whose disturber is harmless: {each}.",
+                confidence=Confidence.MEASURED,
+                evidence=tuple(said for *_, said in pairs),
+            )
+
+
+def _next_to_control(column: Column, calm: Column) -> Iterator[tuple[str, float, float, str]]:
+    """Each candidate that has both, its two medians, and these with its rates in words."""
+    for loud in column.observed:
+        quiet = calm.observed_of(loud.candidate)
+        p99, other = (each.metrics.get(LATENCY_P99.name) for each in (loud, quiet))
+        if p99 and other:
+            said = "; ".join(
+                f"{name}: {figure(LATENCY_P99, value)}, {figure(RATE, each.rate_per_s or 0)}, "
+                f"{counted(each.valid, 'run')}"
+                for name, value, each in (
+                    (column.workload_id, p99, loud), (calm.workload_id, other, quiet),
+                )
+            )  # fmt: skip
+            yield loud.candidate, p99, other, f"{loud.candidate}: {said}"
+
+
 CLEARLY = 1.25
 
 
@@ -263,6 +305,7 @@ def explain(comparison: ComparisonTable) -> list[Reason]:
 def _all(comparison: ComparisonTable) -> Iterator[Reason]:
     if comparison.metric in BY_CPU_TIME:
         yield from _of_cost(comparison)
+    yield from controls(comparison)
     yield from published(comparison)
     yield from changed_images(comparison)
 

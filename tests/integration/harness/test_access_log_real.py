@@ -38,6 +38,7 @@ def test_a_recorded_load_is_made_again(engine: Engine, tmp_path: Path) -> None:
     shares = {each.name: each.share for each in recorded.workload.requests if each.share > 10}
     assert shares.keys() == {"search", "bind+bind", "bind"}
     assert recorded.workload.groups > 0
+    assert max(recorded.workload.pauses_ms) > 100, "four logins a second on four connections"
     assert max(shares.values()) - min(shares.values()) <= 8
 
     (tmp_path / "mine.yaml").write_text(workload_text(recorded))
@@ -47,3 +48,4 @@ def test_a_recorded_load_is_made_again(engine: Engine, tmp_path: Path) -> None:
         sample = take_sample(bench, turn_of(again))
     assert sample.valid, sample.invalid
     assert sample.latencies.keys() == {each.name for each in again.requests}
+    assert sample.operations / sample.duration_s < 5 * recorded.per_second, "it pauses, too"

@@ -149,6 +149,7 @@ def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
         "requests": REQUESTS,
         "pages": PAGES,
         "waits": WAITS,
+        "pauses": REQUESTS.replace("search 0", "search@50000 0"),
         "steps": STEPS,
         "disturbed": DISTURBED,
         "connects": CONNECTS,
@@ -219,6 +220,19 @@ def test_a_schedule_is_kept_and_a_stall_counts_from_when_operations_were_due(
     # 60 operations were due meanwhile: the slowest waited all of it, and many a part
     assert searches.at_us(100) > 250_000
     assert searches.at_us(80) > 20_000
+    # they waited in the load: one of them was under way, and the load noticed all of them in time
+    assert stalled.sent["search"].at_us(100) > 250_000
+    assert stalled.sent["search"].at_us(98) < 20_000
+    assert not report(box, "stall", "--operations", "200").sent, "nothing was due by a clock"
+
+
+def test_a_connection_pauses_after_an_answer_and_others_go_on(box: Container) -> None:
+    """Searches are followed by 50 ms without one, changes by none: 2 of them in each 50 ms."""
+    found = report(box, "well", "--operations", "80", file="pauses.txt", connections=2)
+    assert (found.total, found.errors) == (80, {})
+    assert 0.9 < (found.active_s or 0) < 2.0, "40 pauses on two connections"
+    assert found.latencies["search"].at_us(90) < 40_000, "a pause is no part of an operation"
+    assert found.late is None
 
 
 def test_each_second_says_what_came_of_it(box: Container) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from benches import MATRIX, connected, golden_of, image_of
+from benches import MATRIX, benched, connected, golden_of, image_of
 
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus, machine_now, share_cpus
+from dsharness.matrix import find_workload
 from dsharness.measure.instance import serve
 from dsharness.measure.profiler import check_profiler, take_profile, take_times
 from dsharness.measure.sample import PROCEDURE, Bench, bench
@@ -68,3 +69,16 @@ def test_the_servers_own_log_says_how_long_binds_took(engine: Engine) -> None:
         with connected(at.instance) as directory:
             said = directory.read("cn=config", "nsslapd-accesslog-logging-enabled")
     assert said["nsslapd-accesslog-logging-enabled"] == ["off"]
+
+
+def test_the_load_and_the_server_s_log_agree_about_time(engine: Engine) -> None:
+    """A search costs the load's clock what the server says, and what the way to it takes."""
+    load = find_workload(MATRIX, "search-as-user@100")
+    with benched(engine, golden_of(engine, "debian-12", content=load.content), load.tool) as at:
+        times = take_times(at, load)
+    assert times is not None
+    search = times.kinds["search"]
+    assert search.seen is not None
+    assert search.seen.count == search.whole.count, "of the same operations"
+    way_us = search.seen.at_us(50) - search.whole.at_us(50)
+    assert 0 < way_us < 1000, "a request and an answer over the loopback"

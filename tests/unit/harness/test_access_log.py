@@ -113,6 +113,31 @@ def test_shares_are_those_of_the_log() -> None:
     ]  # fmt: skip
 
 
+def paused(connections: int, pause_s: float) -> RecordedLoad:
+    """Each connection asks ten times, and pauses after each answer, which takes a millisecond."""
+    lines = []
+    for at in range(10):
+        for number in range(connections):
+            begun = at * (pause_s + 0.001) + number / 10_000
+            for time, rest in (
+                (begun, search("(uid=a)")), (begun + 0.001, "RESULT err=0 tag=101 nentries=1"),
+            ):  # fmt: skip
+                part = f"{time:013.9f}"
+                lines.append(
+                    (time, f"[26/Nov/2026:01:00:{part[1:]} +0000] conn={number} op={at} {rest}")
+                )
+    return load_of(*(line for _, line in sorted(lines)))
+
+
+def test_pauses_of_clients_are_kept_and_asking_again_at_once_is_none() -> None:
+    load = paused(30, 0.05).workload
+    assert load.pauses_ms == pytest.approx([50.0] * 20, abs=0.02)
+    assert load.threads == 30, "so many connections were open"
+    restless = paused(3, 0.00001).workload
+    assert (restless.pauses_ms, restless.threads) == ((), 3)
+    assert set(paused(2, 3.0).workload.pauses_ms) == {1000.0}, "longer ones are rest"
+
+
 def test_an_entry_that_comes_and_goes_is_one_operation() -> None:
     words = ["ADD"] * 4 + ["DEL"] * 3 + ["MODRDN"]
     lines = [line for at, each in enumerate(words) for line in asked(at, f'{each} dn="uid=a,dc=b"')]
@@ -220,7 +245,8 @@ def test_a_log_in_json_is_the_same_log() -> None:
     ]
     found, expected = load_of(*told), load_of(*text)
     assert (found.operations, found.unread) == (3, 0)
-    assert found.workload == expected.workload
+    assert expected.workload.pauses_ms, "its lines are seconds apart"
+    assert found.workload == expected.workload.model_copy(update={"pauses_ms": ()})
 
 
 def test_a_log_without_operations_is_refused() -> None:

@@ -450,6 +450,9 @@ def test_a_load_that_did_not_keep_its_schedule_objects(late_us: float, objected:
         ({"requests": [{"kind": "bind", "mechanism": "external"}], "over": "ldaps"}, "over"),
         ({"disturber": {"requests": [AUTOBIND], "over": "ldaps"}}, "disturber"),
         ({"plugins": ["dna", "dna"]}, "plugins"),
+        ({"control": "calm"}, "control"),  # without a disturber
+        ({"pauses_ms": [5.0], "scheduled": 10}, "pauses_ms"),
+        ({"pauses_ms": [5000.0]}, "pauses_ms"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(changes: dict[str, object], name: str) -> None:

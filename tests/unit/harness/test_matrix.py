@@ -158,6 +158,11 @@ def test_the_sound_one_is_sound(tmp_path):
         ("distinct_users: 10", "distinct_users: 11", "value '11': at most the 10 users"),
         ("distinct_users: 10", "distinct_users: 2, order: repeat", "value '2': 1 with `order: rep"),
         (
+            "tool: ldclt, users: 10",
+            "tool: ldapload, requests: [{}], disturber: {requests: [{}]}, control: v, users: 10",
+            "workloads[0].control: value 'v': no such id in `workloads`",
+        ),
+        (
             "tool: ldclt, users: 10, distinct_users: 10",
             "tool: dnsperf, clients: 8, outstanding: 7",
             "workloads[0].outstanding: value '7': at least the 8 sockets",
@@ -421,13 +426,17 @@ def test_a_load_is_run_at_another_size() -> None:
     assert found.distinct_entries == 200
     larger = find_workload(MATRIX, "bind-random@100000")
     assert (larger.content.number, larger.distinct_entries) == (100_000, 1000)
+    groups = find_workload(MATRIX, "search-groups@10000")
+    assert groups.content.members == 10_000, "they are groups of all users"
+    some = find_workload(MATRIX, "write-members@2000")
+    assert some.content.members == 50
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
         ("dns-udp@10", "no load on a directory's users"),
-        ("search-groups@10", "members: at most the 10 users"),
+        ("session@50", "members: at most the 50 users"),
         ("no-such@10", "no workload 'no-such'"),
         ("bind-one@x", "no workload 'bind-one@x'"),
     ],

@@ -51,6 +51,7 @@ SAID = {
         "has 5.40 times more context switches", "has fewer context switches", "times more",
         "that has more context switches",
     ),
+    "wake-ups": ("wakes up 5.40 times more", "wakes up less", "times more", "that wakes up more"),
     "written": (
         "writes 5.40 times more bytes", "writes fewer bytes", "times more",
         "that writes more bytes",
@@ -160,8 +161,8 @@ def test_each_metric_follows_from_what_was_read() -> None:
         "client-cpu": 10.0,
         "memory": 768 * page / 2**20, "memory-at-rest": 256 * page / 2**20,
         "start-cpu": 50 / os.sysconf("SC_CLK_TCK"), "start-time": 1.5, "open-files": 70.0,
-        "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "written": 81.92,
-        "read": 512.0,
+        "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "wake-ups": 3.0,
+        "written": 81.92, "read": 512.0,
         "instructions": 3e4,
     }  # fmt: skip
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reported import DEBIAN, reported
 from seen_page import seen_page
+from shipped import MATRIX
 
+from dsharness.matrix.loader import find_workload
 from dsharness.model import Latencies, Sample
 from dsresults.compare.latency_curves import LatencyCurve, latency_curve, latency_curves
 from dsresults.report import ReportData, render_html
@@ -38,8 +40,7 @@ def timed(sample: Sample, *counts: dict[int, int]) -> Sample:
 
 
 def curve_of(*parts: dict[int, int]) -> LatencyCurve:
-    samples = [timed(BARE.samples[0], part) for part in parts]
-    curve = latency_curve("debian-12", "search", samples)
+    curve = latency_curve("debian-12", [Latencies.of(part) for part in parts])
     assert curve is not None
     return curve
 
@@ -77,7 +78,7 @@ def places(points: str) -> list[tuple[float, float]]:
 def test_percentiles_of_all_are_those_of_one_merged_histogram(parts: list[dict[int, int]]) -> None:
     merged = curve_of(*parts)
     whole = Latencies.merged(Latencies.of(part) for part in parts)
-    alone = latency_curve("one", "search", [_holding(whole)])
+    alone = latency_curve("one", [whole])
     assert alone is not None
     assert [(each.percent, each.us) for each in merged.percentiles] == [
         (each.percent, each.us) for each in alone.percentiles
@@ -88,10 +89,6 @@ def test_percentiles_of_all_are_those_of_one_merged_histogram(parts: list[dict[i
         wanted = each.percent * merged.operations / 100
         assert sum(n for us, n in found.items() if us <= each.us) >= wanted - 1e-3
         assert sum(n for us, n in found.items() if us < each.us) < wanted + 1e-3
-
-
-def _holding(latencies: Latencies) -> Sample:
-    return BARE.samples[0].model_copy(update={"latencies": {"search": latencies}})
 
 
 @given(st.lists(COUNTS, min_size=2, max_size=4))
@@ -124,12 +121,33 @@ def test_a_short_sample_ends_the_band_and_one_sample_has_none() -> None:
 
 
 def test_a_histogram_that_cannot_be_read_is_counted_and_left_out() -> None:
-    good = timed(BARE.samples[0], {5: 100})
-    bad = _holding(Latencies(encoded="HISTFAAA"))
-    curve = latency_curve("debian-12", "search", [good, bad])
+    good, bad = Latencies.of({5: 100}), Latencies(encoded="HISTFAAA")
+    curve = latency_curve("debian-12", [good, bad])
     assert curve is not None
     assert (curve.samples, curve.unread, curve.operations) == (1, 1, 100)
-    assert latency_curve("debian-12", "search", [bad]) is None
+    assert latency_curve("debian-12", [bad]) is None
+
+
+def test_a_schedule_has_three_kinds_of_times_each_with_its_curves() -> None:
+    def scheduled(sample: Sample) -> Sample:
+        """Ten times as long from when it was due as from when it was sent."""
+        due, sent, late = (Latencies.of({us: 500}) for us in (2000, 200, 30))
+        changes = {"latencies": {"search": due}, "sent": {"search": sent}, "late": late}
+        load = find_workload(MATRIX, "search-schedule")
+        return sample.model_copy(update=changes | {"workload": load})
+
+    comparison = BARE.sections[0].comparison
+    found = latency_curves(comparison, [scheduled(sample) for sample in BARE.samples])
+    said = {
+        each.operation: (each.scheduled, each.curves[0].max_us)
+        for each in found
+        if each.campaign_id == comparison.columns[0].campaign_id
+    }
+    assert said == {
+        "search": (True, pytest.approx(2000, rel=1e-2)),
+        "search once sent": (False, pytest.approx(200, rel=1e-2)),
+        "the load itself": (False, pytest.approx(30, rel=1e-2)),
+    }
 
 
 def test_each_kind_has_a_chart_whose_lines_rise_within_their_bands() -> None:

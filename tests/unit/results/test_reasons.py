@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 from reported import DEBIAN, RUST_10K, Truth, packages, reported, with_gaps
+from shipped import MATRIX
 
+from dsharness.matrix.loader import find_workload
 from dsharness.model.stored_password import StoredPassword
 from dsresults.compare.comparison_table import ComparisonTable
-from dsresults.reasons.explanation import Confidence, explain
+from dsresults.reasons.explanation import Confidence, Reason, explain
 
 LIBRARIES = packages("3.0.4", "3.98", "3.2.1", "2.6.7", "2.39")
 
@@ -203,6 +205,44 @@ def test_two_images_of_one_row_are_told():
     mixed = base.candidates[0].model_copy(update={"images": ("a", "b")})
     found = explain(base.model_copy(update={"candidates": (mixed, base.candidates[1])}))
     assert any(f.topic == "More than one image" for f in found)
+
+
+def disturbed(p99_us: dict[str, float], calm_us: dict[str, float] | None) -> list[Reason]:
+    """Findings on a load with a disturber and its control, by what each row's p99 is."""
+    base = comparison(two(truth(15.0), truth(15.0)), ("bind-random",))
+    columns = []
+    for name, each_us in (("disturbed-paged", p99_us), ("disturbed-calm", calm_us)):
+        if each_us is not None:
+            known = [one for one in base.columns[0].observed if one.candidate in each_us]
+            observed = [
+                one.model_copy(
+                    update={"metrics": {"latency-p99": each_us[one.candidate], "rate": 500.0}}
+                )
+                for one in known
+            ]
+            load = find_workload(MATRIX, name)
+            changes = {"workload_id": name, "workload": load, "observed": tuple(observed)}
+            columns.append(base.columns[0].model_copy(update=changes))
+    table = base.model_copy(update={"metric": "latency-p99", "columns": tuple(columns)})
+    return [each for each in explain(table) if "control" in each.topic]
+
+
+def test_what_a_disturber_does_is_told_next_to_its_control():
+    (found,) = disturbed(
+        {"fedora-1": 1100.0, "fedora-2": 4700.0}, {"fedora-1": 1000.0, "fedora-2": 1000.0}
+    )
+    assert found.confidence is Confidence.MEASURED
+    assert found.text.endswith("1.10 times on fedora-1, 4.70 times on fedora-2.")
+    assert "disturbed-paged: 4.70 ms, 500/s" in found.evidence[1]
+    assert "disturbed-calm: 1.00 ms, 500/s" in found.evidence[1]
+    (found,) = disturbed({"fedora-1": 1100.0, "fedora-2": 4700.0}, {"fedora-2": 1000.0})
+    assert "fedora-1" not in found.text, "its control was not measured there"
+
+
+def test_a_disturber_without_its_control_says_what_is_not_known():
+    (found,) = disturbed({"fedora-1": 1100.0}, None)
+    assert found.confidence is Confidence.POSSIBLE
+    assert "`--workload disturbed-calm` was not measured" in found.text
 
 
 def test_an_improvement_is_explained_too():

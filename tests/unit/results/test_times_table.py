@@ -37,6 +37,12 @@ def test_each_part_of_the_time_is_a_row_and_what_is_not_known_is_a_dash() -> Non
     assert [(row.note, row.before, row.after) for row in notes_rows(SIDES)] == [("U", 0, 1000)]
 
 
+def test_what_the_load_saw_stands_next_to_what_the_server_says() -> None:
+    by_load = {"search": Latencies.of({150.0: 1000}), "search+bind": Latencies.of({9.0: 1})}
+    *_, seen = times_rows([each.also_seen(by_load) for each in SIDES])
+    assert times_cells(seen) == ("search", "as the load saw it", "150", "150", "150", "150")
+
+
 def test_a_percentile_that_few_exceed_is_a_dash() -> None:
     (_, whole) = times_rows((side("old", 100, count=100), side("new", 100, count=100)))
     assert whole.before_us[0] is not None

@@ -1,6 +1,7 @@
 //! The load: connections, what waits on them, and what came of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -46,12 +47,13 @@ struct Flight {
     id: u32,
     name: u32, // of the operation, in requests that have a place for it
     due: Instant,
+    begun: Instant,
     entries: u64,
 }
 
 impl Flight {
-    fn new(operation: usize, due: Instant) -> Self {
-        Flight { operation, step: 0, id: FIRST_ID, name: 0, due, entries: 0 }
+    fn new(operation: usize, due: Instant, begun: Instant) -> Self {
+        Flight { operation, step: 0, id: FIRST_ID, name: 0, due, begun, entries: 0 }
     }
 }
 
@@ -110,6 +112,7 @@ struct Tally {
     disturbances: u64, // answers to disturbers
     errors: BTreeMap<String, u64>,
     times: Vec<Times>, // by kind, from when an operation was due
+    sent: Vec<Times>,  // the same from when it began, where a clock says when it is due
     late: Times,       // by how much the clock was noticed late
     lasted: Duration,
     cpu: Duration,
@@ -118,7 +121,8 @@ struct Tally {
 
 impl Tally {
     fn of(kinds: usize) -> Self {
-        Tally { times: (0..kinds).map(|_| Times::default()).collect(), ..Tally::default() }
+        let times = || (0..kinds).map(|_| Times::default()).collect();
+        Tally { times: times(), sent: times(), ..Tally::default() }
     }
 
     fn join(&mut self, other: &Tally) {
@@ -128,6 +132,9 @@ impl Tally {
             *self.errors.entry(words.clone()).or_insert(0) += count;
         }
         for (all, part) in self.times.iter_mut().zip(&other.times) {
+            all.join(part);
+        }
+        for (all, part) in self.sent.iter_mut().zip(&other.sent) {
             all.join(part);
         }
         self.late.join(&other.late);
@@ -150,6 +157,9 @@ impl Tally {
         }
         for (kind, times) in plan.kinds.iter().zip(&self.times) {
             times.show(&format!("time {kind}"), &mut told);
+        }
+        for (kind, times) in plan.kinds.iter().zip(&self.sent) {
+            times.show(&format!("sent {kind}"), &mut told);
         }
         self.late.show("late", &mut told);
         told
@@ -179,6 +189,7 @@ pub struct Load {
     counted: Queue,
     disturbing: Queue,
     later: VecDeque<Later>,
+    pausing: BinaryHeap<Reverse<(Instant, usize)>>, // connections, and until when
     nonce: u32, // of the last Kerberos request, or the last operation's name
     tally: Tally, // since the mark
     all: Tally,   // until then
@@ -236,6 +247,7 @@ impl Load {
             counted: Queue { begun: 0, free: (0..asked.connections).collect() },
             disturbing: Queue { begun: 0, free: (asked.connections..all).collect() },
             later: VecDeque::new(),
+            pausing: BinaryHeap::new(),
             nonce: 0,
             tally: Tally::of(kinds),
             all: Tally::of(kinds),
@@ -269,7 +281,8 @@ impl Load {
                     self.serve(number as usize)?;
                 }
             }
-            self.send_due(timed)?;
+            self.end_pauses()?;
+            self.send_due(timed && self.extent.every.is_some())?;
             self.ask_again()?;
             self.disturb()?;
         }
@@ -288,6 +301,19 @@ impl Load {
     fn ready(&self, until: Instant) -> Result<Vec<u64>, String> {
         let again = self.later.front().map_or(until, |each| each.due.min(until));
         self.poll.wait(again.saturating_duration_since(Instant::now())).map_err(words)
+    }
+
+    /// Connections whose pause is over are free again.
+    fn end_pauses(&mut self) -> Result<(), String> {
+        while let Some(&Reverse((until, number))) = self.pausing.peek() {
+            let now = Instant::now();
+            if until > now {
+                return self.poll.wake_in(until - now).map_err(words);
+            }
+            self.pausing.pop();
+            self.counted.free.push_back(number);
+        }
+        Ok(())
     }
 
     /// Ask again what had another answer a moment ago.
@@ -385,7 +411,7 @@ impl Load {
             };
             let operation = (self.counted.begun % self.plan.counted.len() as u64) as usize;
             self.counted.begun += 1;
-            let flight = Flight::new(operation, due);
+            let flight = Flight::new(operation, due, now);
             if self.plan.counted[operation].waits() {
                 self.connections[number].flight = Some(flight);
                 self.answered(number, 0, None)?;
@@ -404,7 +430,8 @@ impl Load {
         while let Some(number) = self.disturbing.free.pop_front() {
             let operation = (self.disturbing.begun % self.plan.disturbing.len() as u64) as usize;
             self.disturbing.begun += 1;
-            self.ask(number, Flight::new(operation, Instant::now()), &[])?;
+            let now = Instant::now();
+            self.ask(number, Flight::new(operation, now, now), &[])?;
         }
         Ok(())
     }
@@ -606,18 +633,26 @@ impl Load {
             flight.entries = 0;
             return self.ask(number, flight, &[]);
         }
-        let (kind, ends) = (operation.kind, operation.connects());
+        let (kind, ends, pause) = (operation.kind, operation.connects(), operation.pause);
         let made = &mut self.connections[number];
         if let Some(link) = made.link.take_if(|_| ends) {
             link.end(&self.doors[0].server.goodbye(made.next_id));
         }
-        self.queue(number).free.push_back(number);
+        if pause.is_zero() {
+            self.queue(number).free.push_back(number);
+        } else {
+            self.pausing.push(Reverse((Instant::now() + pause, number)));
+        }
         match wrong {
             Some(words) => self.error(&words),
             None if disturbs => {}
             None => {
+                let now = Instant::now();
                 self.tally.operations += 1;
-                self.tally.times[kind].add(Instant::now() - flight.due);
+                self.tally.times[kind].add(now - flight.due);
+                if self.extent.every.is_some() {
+                    self.tally.sent[kind].add(now - flight.begun);
+                }
             }
         }
         Ok(())
@@ -647,6 +682,7 @@ impl Load {
         made.flight = None;
         made.unsent.clear();
         self.later.retain(|each| each.number != number);
+        self.pausing.retain(|Reverse((_, each))| *each != number);
         self.queue(number).free.retain(|&each| each != number);
         self.error(words);
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fs;
 use std::str::FromStr;
+use std::time::Duration;
 
 const DISTURBERS: &str = "disturbers"; // begins a line: those after it are theirs; then where they go
 const NONCE: &str = "........"; // stands in a Kerberos request for what differs each time it is sent;
@@ -34,9 +35,11 @@ impl Step {
 }
 
 /// One line of the file: `KIND` and for each step `RESULT ENTRIES PAGE HEX`. Steps follow each other
-/// on one connection; together they are counted and timed once.
+/// on one connection; together they are counted and timed once. After its kind may stand `@` and the
+/// microseconds for which its connection pauses then.
 pub struct Operation {
     pub kind: usize,
+    pub pause: Duration,
     pub steps: Vec<Step>,
 }
 
@@ -91,7 +94,9 @@ pub fn read(file: &str) -> Result<Plan, String> {
             plan.first = steps.remove(0).body;
             continue;
         }
-        let operation = Operation { kind: place(&mut plan.kinds, parts[0]), steps };
+        let (kind, pause) = parts[0].split_once('@').unwrap_or((parts[0], "0"));
+        let pause = pause.parse().map(Duration::from_micros).map_err(|_| wrong("no pause"))?;
+        let operation = Operation { kind: place(&mut plan.kinds, kind), pause, steps };
         if disturbs { &mut plan.disturbing } else { &mut plan.counted }.push(operation);
     }
     if plan.counted.is_empty() {

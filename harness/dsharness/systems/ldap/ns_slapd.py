@@ -50,8 +50,9 @@ LOGS_OFF = {
     "nsslapd-auditlog-logging-enabled": "off",
     "nsslapd-auditfaillog-logging-enabled": "off",
 }
-# What settings may ask for, by option and value. A log that turns over has two files of a MiB.
-# Where hashes are upgraded, each bind looks whether the user's is to be made again.
+# What settings may ask for, by option and value; the first value is what holds without them. A log
+# that turns over has two files of a MiB. Where hashes are upgraded, each bind looks whether the
+# user's is to be made again. In turbo mode a thread keeps a connection that was busy for seconds.
 CHOICES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "access-log": {
         "off": {},
@@ -63,6 +64,7 @@ CHOICES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         },
     },
     "upgrade-hash": {"off": {}, "on": {"nsslapd-enable-upgrade-hash": "on"}},
+    "turbo-mode": {"on": {}, "off": {"nsslapd-enable-turbo-mode": "off"}},
 }
 CONFIG = "cn=config"
 # Entries that count or record, and attributes that are a secret, a time, a place, a name of this
@@ -131,7 +133,7 @@ def move_socket(box: Container, config_folder: str) -> None:
 
 def _chosen(settings: Settings, option: str) -> Mapping[str, str]:
     choices = CHOICES[option]
-    asked = settings.options.get(option, "off")
+    asked = settings.options.get(option, next(iter(choices)))
     if asked not in choices:
         raise MatrixError(
             f"settings {settings.id}: {option} is {asked!r}",
