@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import event, text
+from sqlalchemy import Connection, event, text
 
 from dsresults.store import Store
 
@@ -57,8 +57,10 @@ def asked(store: Store) -> Iterator[Asked]:
     def statement(_c: Any, _k: Any, asked: str, values: Any, _x: Any, many: bool) -> None:  # noqa: ANN401, FBT001
         found.statements.append((asked, values[0] if many else values))
 
-    def begun(_: Any) -> None:  # noqa: ANN401
-        found.transactions += 1
+    def begun(connection: Connection) -> None:
+        # SQLAlchemy says that it begins where nothing is sent, too
+        asked_alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
+        found.transactions += not asked_alone
 
     event.listen(engine, "before_cursor_execute", statement)
     event.listen(engine, "begin", begun)

@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import time
 from multiprocessing.connection import Connection as Pipe
+from multiprocessing.process import BaseProcess
 
 from sqlalchemy import text
 
@@ -26,7 +27,7 @@ def queue_figures(store: Store, machines: int) -> list[Figure]:
     )
     process.start()
     try:
-        _until_they_listen(store, machines)
+        _until_they_listen(store, machines, process)
         queued = [_queue(store, jobs, number, machines) for number in range(JOBS)]
         begun = [ours.recv() for _ in range(JOBS)]
         with store.database.reading() as connection:
@@ -59,18 +60,23 @@ def _serve(jobs: JobQueue, machines: int, pipe: Pipe) -> None:
 
     async def all_of_them() -> None:
         names = [f"q{number:03}" for number in range(machines)]
-        await asyncio.gather(*(jobs._serve(Handler(), name) for name in names))  # noqa: SLF001
+        await asyncio.gather(*(jobs._serve(Handler(), name, _nothing) for name in names))  # noqa: SLF001
 
     asyncio.run(all_of_them())
 
 
-def _until_they_listen(store: Store, machines: int) -> None:
+def _nothing() -> None: ...
+
+
+def _until_they_listen(store: Store, machines: int, process: BaseProcess) -> None:
     """Each machine has two workers: for its turns, and for plans."""
     while True:
         with store.database.reading() as connection:
             known = connection.scalar(text("SELECT count(*) FROM procrastinate_workers"))
         if known == 2 * machines:
             return
+        if not process.is_alive():
+            raise SystemExit("the process with the machines' queues has ended: see above")
         time.sleep(0.2)
 
 

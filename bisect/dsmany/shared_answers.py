@@ -25,6 +25,8 @@ from dssearch.planner import advance, history_of
 from dssearch.question import Answer, Enough, History, Measure, Question, Search
 from dssearch.search_record import choice_of, inputs_of, search_of
 
+AT_ONCE = 8  # campaigns that are looked for with one question
+
 T = TypeVar("T")
 # Machines that may have a turn of a run, if these have one.
 Free = Callable[[SharedRun, set[str]], list[str]]
@@ -37,9 +39,12 @@ class UnansweredError(Exception):
 def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
     """Those that a run has asked so far, in order."""
     found: list[Campaign] = []
-    while campaign := store.campaign(campaign_id_of(run, len(found))):
-        found.append(campaign)
-    return found
+    while True:
+        ids = [campaign_id_of(run, len(found) + number) for number in range(AT_ONCE)]
+        there = store.campaigns_with(ids)
+        found += (there[each] for each in ids if each in there)
+        if len(there) < AT_ONCE:
+            return found
 
 
 def settle_run(store: Store, run: SharedRun) -> None:

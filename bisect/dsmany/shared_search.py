@@ -83,7 +83,7 @@ class Coordinator:
 
     def due(self) -> list[str]:
         """The ids of runs that planning could change now."""
-        with self.store.database.reading() as connection:
+        with self.store.database.looking() as connection:
             runs = find_runs(connection, RunState.RUNNING)
         fleet, planned = fleet_of(self.store), planned_turns(self.store, runs)
         return [
@@ -94,7 +94,7 @@ class Coordinator:
 
     def advance(self, run_id: str) -> None:
         """Give free machines turns until none is free, or the run has its answers."""
-        with self.store.database.reading() as connection:
+        with self.store.database.looking() as connection:
             seen = find_run(connection, run_id)
         if seen is None or seen.state is not RunState.RUNNING:
             return
@@ -150,7 +150,7 @@ class Coordinator:
         """How many turns each machine has to take; with runs that it is to be the first for."""
         load = Counter(turn.machine for turn in self.store.planned_turns())
         if preparing:
-            with self.store.database.reading() as connection:
+            with self.store.database.looking() as connection:
                 runs = find_runs(connection, RunState.RUNNING)
             load.update(run.preparing for run in runs if run.prepared is None)
         return load

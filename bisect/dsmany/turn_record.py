@@ -30,7 +30,7 @@ class TurnGuard:
 
     def check(self) -> None:
         """BusyError when the run has ended, or another machine was given the turn."""
-        with self.store.database.reading() as connection:
+        with self.store.database.looking() as connection:
             run, turn = find_run(connection, self.run_id), find_turn(connection, self.turn_id)
         if run is None or run.state is not RunState.RUNNING:
             raise BusyError(f"run {self.run_id} has ended", hint="nothing is to be done")

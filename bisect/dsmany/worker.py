@@ -174,7 +174,7 @@ class FleetWorker:
         """A job: take a turn; nothing where it is not, or no longer, this machine's."""
         with self._at_work:
             run = self._running(run_id)
-            with self._store.database.reading() as connection:
+            with self._store.database.looking() as connection:
                 turn = find_turn(connection, turn_id)
             if run is None or run.prepared is None or turn is None:
                 return
@@ -219,7 +219,7 @@ class FleetWorker:
         )
 
     def _running(self, run_id: str) -> SharedRun | None:
-        with self._store.database.reading() as connection:
+        with self._store.database.looking() as connection:
             run = find_run(connection, run_id)
         return run if run is not None and run.state is RunState.RUNNING else None
 
@@ -335,19 +335,19 @@ class FleetWorker:
 
         As where a connection is cut while the job is fetched or begun.
         """
-        with self._store.database.reading() as connection:
+        with self._store.database.looking() as connection:
             runs = find_runs(connection, RunState.RUNNING)
         mine = {run.id for run in runs if run.preparing == self._machine.id and not run.prepared}
         turns = planned_turns(self._store, runs).values()
         mine |= {turn.id for each in turns for turn in each if turn.machine == self._machine.id}
-        with self._store.database.reading() as connection:
+        with self._store.database.looking() as connection:
             mine -= self._jobs.waiting(connection, self._machine.id)
         self._unsettled |= bool(mine & self._forgotten)
         self._forgotten = mine
 
     def _settle(self) -> None:
         """End the turns that this machine began and will not go on with."""
-        with self._store.database.reading() as connection:
+        with self._store.database.looking() as connection:
             runs = find_runs(connection, RunState.RUNNING)
         for run in runs:
             for campaign in campaigns_of(self._store, run):

@@ -27,7 +27,6 @@ from sqlalchemy import (
     inspect,
     select,
     table,
-    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
@@ -160,11 +159,11 @@ _WAITING = {
 }  # fmt: skip
 
 
-def waiting(location: Location) -> dict[str, object]:
+def waiting(location: Location, **further: int) -> dict[str, object]:
     """What every connection to a server is given: how long it waits for a network."""
     asked = location.url.query.get("options", ())
     options = [asked] if isinstance(asked, str) else [*asked]
-    options += [f"-c {name}={value}" for name, value in _SERVER.items()]
+    options += [f"-c {name}={value}" for name, value in (_SERVER | further).items()]
     return {**_WAITING, "options": " ".join(options)}
 
 
@@ -192,13 +191,16 @@ class Database:
                 yield connection
 
     @contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """Each statement reads by itself, with half the messages: for those that need not agree."""
+        with translated(self.location), self.engine.connect() as plain:
+            yield plain if self.embedded else plain.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
     def writing(self) -> Iterator[Connection]:
         with translated(self.location), self.engine.connect() as plain:
             connection = plain.execution_options(dsbisect_begin="BEGIN IMMEDIATE")
             with connection.begin():
-                if not self.embedded:
-                    wait_ms = int(self.lock_wait_s * 1000)
-                    connection.execute(text(f"SET LOCAL lock_timeout = {wait_ms}"))
                 yield connection
                 # Last: an upgrade waits for those who wrote to a table that it changes.
                 self.refuse_upgraded(connection)
@@ -242,7 +244,8 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     try:
         engine = create_engine(
             location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
-            pool_pre_ping=True, connect_args=waiting(location),
+            pool_pre_ping=True,
+            connect_args=waiting(location, lock_timeout=int(1000 * lock_wait_s)),
         )  # fmt: skip
     except ImportError:
         raise StoreError(

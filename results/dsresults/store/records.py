@@ -204,7 +204,7 @@ def find_findings(
 
 
 def find_turn_state(database: Database, turn_id: str) -> TurnState | None:
-    with database.reading() as connection:
+    with database.looking() as connection:
         found = connection.scalar(select(TURNS.c.state).where(TURNS.c.id == turn_id))
     return None if found is None else TurnState(found)
 
@@ -227,11 +227,14 @@ def find_campaigns(
     database: Database,
     given: Mapping[str, str | None],
     *,
+    ids: Collection[str] = (),
     finished: bool | None = None,
     newest: int | None = None,
 ) -> list[Campaign]:
-    state = () if finished is None else (CAMPAIGNS.c.finished_at.is_not(None) == finished,)
-    return _find(database, Campaign, CAMPAIGNS, given, *state, order="started_us", newest=newest)
+    wanted: list[ColumnElement[bool]] = [CAMPAIGNS.c.id.in_(ids)] if ids else []
+    if finished is not None:
+        wanted.append(CAMPAIGNS.c.finished_at.is_not(None) == finished)
+    return _find(database, Campaign, CAMPAIGNS, given, *wanted, order="started_us", newest=newest)
 
 
 def find_campaigns_without(database: Database, candidate: str) -> list[Campaign]:
@@ -243,7 +246,7 @@ def find_campaigns_without(database: Database, candidate: str) -> list[Campaign]
 
 
 def find_campaign_ids(database: Database, ids: Collection[str]) -> set[str]:
-    with database.reading() as connection:
+    with database.looking() as connection:
         return set(connection.scalars(select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.id.in_(ids))))
 
 
@@ -263,7 +266,7 @@ def count_samples(database: Database) -> dict[str, int]:
         .where(~_given_up())
         .group_by(SAMPLES.c.campaign_id)
     )
-    with database.reading() as connection:
+    with database.looking() as connection:
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
@@ -297,6 +300,6 @@ def _find(
         query = query.order_by(*columns)
     else:
         query = query.order_by(*(column.desc() for column in columns)).limit(newest)
-    with database.reading() as connection:
+    with database.looking() as connection:
         rows: list[dict[str, object]] = [dict(row) for row in connection.execute(query).mappings()]
     return [decode(kind, row) for row in (rows if newest is None else reversed(rows))]

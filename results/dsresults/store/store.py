@@ -345,6 +345,11 @@ class Store:
         """Which of these ids are campaigns."""
         return find_campaign_ids(self._database, ids)
 
+    def campaigns_with(self, ids: Collection[str]) -> dict[str, Campaign]:
+        """Those of these ids that there are."""
+        found = find_campaigns(self._database, {}, ids=ids) if ids else []
+        return {each.id: each for each in found}
+
     def planned_turns(self) -> list[Turn]:
         """Turns of any campaign that somebody is to take, or takes."""
         return find_planned_turns(self._database)
