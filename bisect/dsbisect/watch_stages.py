@@ -43,8 +43,8 @@ class SearchStages(Watcher):
         self.watcher.step(question, step)
 
     def _begin(self, stage: AlarmState, note: str) -> None:
+        self.began(stage, note)  # told again where it could not be kept
         self.stage = stage
-        self.began(stage, note)
 
     def _ratio(self, question: Question) -> float | None:
         """How much worse the tip is in the mean; None until both were measured."""

@@ -7,23 +7,24 @@ so that a machine that drifts is no alarm; if they differ it goes on to the comm
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from dsbisect.commits.commit_range import Range, laid_range
 from dsbisect.commits.commits_request import CommitsRequest
-from dsbisect.commits.commits_study import CommitsResult, run_commits
+from dsbisect.commits.commits_study import CommitsResult
 from dsbisect.commits.commits_text import findings_data
 from dsbisect.search_options import SearchOptions
+from dsbisect.watch_searches import Outcome, Searches
 from dsbisect.watch_stages import SearchStages
 from dsbuilds.history.culprit import commit_page, equivalents
 from dsbuilds.history.repository import Repository
-from dsharness.containers.engine import Engine
-from dsharness.errors import CandidateError, DsbisectError, StoreError
+from dsharness.errors import CandidateError, DsbisectError, InconclusiveError, StoreError
 from dsharness.matrix import find_settings, find_workload
 from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Matrix, Value
@@ -92,21 +93,72 @@ def read_watch(path: Path, matrix: Matrix) -> WatchFile:
     return found
 
 
+@dataclass(kw_only=True)
+class BranchLook:
+    """A series' tip next to its reference, while that is searched."""
+
+    series: WatchedSeries
+    ask: CommitsRequest
+    scope: Range
+    repository: Repository
+    stages: SearchStages
+    outcome: Outcome | None = None  # None: both make the same server
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def lasted_s(self) -> float:
+        return time.monotonic() - self.begun
+
+    def tip(self, seconds: float, **facts: object) -> WatchedTip:
+        """What is kept of it."""
+        commit = self.repository.commit(self.ask.bad)
+        return WatchedTip.model_validate(
+            {
+                "series": self.series,
+                "at": moment(),
+                "reference": self.ask.good,
+                "tip": self.ask.bad,
+                "subject": commit.subject,
+                "committed": commit.date,
+                "seconds": round(seconds, 1),
+                "commit_page": commit_page(self.repository, self.scope.source),
+                **facts,
+            }
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class WatchPass:
     """All series of a watch, once."""
 
     asked: WatchFile
     matrix: Matrix
-    engine: Engine
+    searches: Searches
     store: Store
     watcher: Watcher
     keep: bool = False
     say: Callable[[str], None] = lambda _: None
 
     def run(self) -> tuple[WatchedTip, ...]:
-        """The tips that were measured; what stands already is not measured again."""
-        return tuple(filter(None, map(self._looked_at, self._newest_first())))
+        """The tips that were measured; what stands already is not measured again.
+
+        One without an answer stops no other; its error comes at the end.
+        """
+        waiting = deque(filter(None, map(self._begun, self._newest_first())))
+        tips, failed = list[WatchedTip](), list[InconclusiveError]()
+        while waiting:
+            look = waiting.popleft()
+            try:
+                tip = self._answered(look)
+            except InconclusiveError as error:
+                self.say(f"{look.series}: {error.message}")
+                failed.append(error)
+            else:
+                tips += [tip] if tip else []
+                waiting.extend([] if tip else [look])
+        for error in failed:
+            raise error
+        return tuple(tips)
 
     def _newest_first(self) -> Iterator[tuple[WatchedBranch, WatchedLoad]]:
         repository = Repository.open(self.asked.repository)
@@ -118,7 +170,7 @@ class WatchPass:
             for load in self.asked.loads:
                 yield branch, load
 
-    def _looked_at(self, each: tuple[WatchedBranch, WatchedLoad]) -> WatchedTip | None:
+    def _begun(self, each: tuple[WatchedBranch, WatchedLoad]) -> BranchLook | None:
         branch, load = each
         series = WatchedSeries(
             watch=self.asked.id, branch=branch.name, workload=load.workload, metric=load.metric
@@ -132,7 +184,22 @@ class WatchPass:
             self.say(f"{series}: {bad[:12]} is known")
             return None
         self.say(f"{series}: {bad[:12]} next to {good[:12]}")
-        return self._compared(series, replace(ask, good=good, bad=bad), repository)
+        ask = replace(ask, good=good, bad=bad)
+        scope = laid_range(ask)
+        stages = SearchStages(
+            watcher=self.watcher,
+            reference=scope.points[0],
+            tip=scope.points[-1],
+            began=lambda state, note: self._told(series, bad, state, note),
+        )
+        look = BranchLook(series=series, ask=ask, scope=scope, repository=repository, stages=stages)
+        if len(scope.groups) > 1:
+            options = SearchOptions(
+                smallest_pct=self.asked.smallest_pct, max_runs=self.asked.max_runs
+            )
+            told = [campaign for tip in tips for campaign in tip.campaigns]
+            look.outcome = self.searches.begin(ask, scope, options, stages, told)
+        return look
 
     def _ask(self, load: WatchedLoad, reference: str, tip: str) -> CommitsRequest:
         return CommitsRequest(
@@ -147,58 +214,36 @@ class WatchPass:
             keep=self.keep,
         )
 
-    def _compared(
-        self, series: WatchedSeries, ask: CommitsRequest, repository: Repository
-    ) -> WatchedTip:
-        begun, commit = time.monotonic(), repository.commit(ask.bad)
-        scope = laid_range(ask)
-
-        def tip(**facts: object) -> WatchedTip:
-            return WatchedTip.model_validate(
-                {
-                    "series": series,
-                    "at": moment(),
-                    "reference": ask.good,
-                    "tip": ask.bad,
-                    "subject": commit.subject,
-                    "committed": commit.date,
-                    "seconds": round(time.monotonic() - begun, 1),
-                    "commit_page": commit_page(repository, scope.source),
-                    **facts,
-                }
-            )
-
-        if len(scope.groups) == 1:
-            found = tip(direction="none", summary="nothing that the server is made of has changed")
+    def _answered(self, look: BranchLook) -> WatchedTip | None:
+        """The tip with its answer; None while that is searched."""
+        if look.outcome is None:
+            said = "nothing that the server is made of has changed"
+            found = look.tip(look.lasted_s, direction="none", summary=said)
         else:
             try:
-                outcome = self._searched(series, ask, scope)
+                outcome = self._searched(look, look.outcome)
             except CandidateError as error:
-                found = tip(direction="impossible", summary=error.message.splitlines()[0])
+                said = error.message.splitlines()[0]
+                found = look.tip(look.lasted_s, direction="impossible", summary=said)
             else:
-                found = tip(**_facts(outcome))
-                self._alarm(found, outcome, repository)
+                if outcome is None:
+                    return None
+                seconds = self.searches.seconds(outcome, look.lasted_s)
+                found = look.tip(seconds, **_facts(outcome))
+                self._alarm(found, outcome, look.repository)
         self.store.add_finding(found.finding)
-        self.say(f"{series}: {found.summary}")
+        self.say(f"{look.series}: {found.summary}")
         return found
 
-    def _searched(self, series: WatchedSeries, ask: CommitsRequest, scope: Range) -> CommitsResult:
-        stages = SearchStages(
-            watcher=self.watcher,
-            reference=scope.points[0],
-            tip=scope.points[-1],
-            began=lambda state, note: self._told(series, ask.bad, state, note),
-        )
-        options = SearchOptions(smallest_pct=self.asked.smallest_pct, max_runs=self.asked.max_runs)
+    def _searched(self, look: BranchLook, outcome: Outcome) -> CommitsResult | None:
         try:
-            return run_commits(
-                ask, scope, engine=self.engine, store=self.store, watcher=stages, options=options
-            )
+            return outcome()
         except BaseException as error:
-            if stages.stage:  # nobody searches now; the next look goes on
+            if look.stages.stage:  # nobody searches now; the next look goes on
                 why = error.message if isinstance(error, DsbisectError) else "interrupted"
                 with suppress(StoreError):  # it would hide the real error
-                    self._told(series, ask.bad, AlarmState.NEW, why.splitlines()[0])
+                    said = why.splitlines()[0]
+                    self._told(look.series, look.ask.bad, AlarmState.NEW, said)
             raise
 
     def _told(self, series: WatchedSeries, tip: str, state: AlarmState, note: str) -> None:

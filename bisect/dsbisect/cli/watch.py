@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, ReportFolder, StorePlace
+from dsbisect.cli.common_options import (
+    MACHINES,
+    AsJson,
+    Keep,
+    MachineClass,
+    MatrixFile,
+    MeasuredOn,
+    MostMachines,
+    Refs,
+    ReportFolder,
+    StorePlace,
+)
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
+    from dsbisect.watch_searches import Searches
     from dsresults.store import Store
     from dsresults.watch.alarms import Alarm
     from dsresults.watch.watch_state import WatchState
@@ -26,7 +40,7 @@ AlarmId = Annotated[
 
 
 @app.command("run")
-def watch_run(
+def watch_run(  # noqa: PLR0913 - each is an option
     watch: FileOfWatch,
     *,
     every: Annotated[
@@ -43,6 +57,10 @@ def watch_run(
     store: StorePlace = None,
     output: ReportFolder = None,
     keep: Keep = False,
+    on: MeasuredOn = "",
+    machines: MostMachines = MACHINES,
+    class_name: MachineClass = "",
+    refs: Refs = "",
     as_json: AsJson = False,
 ) -> None:
     """Compare each branch's tip with its reference; a difference is followed to its commit.
@@ -50,41 +68,80 @@ def watch_run(
     Example: dsbisect watch run watch.yaml
 
     Example: dsbisect watch run watch.yaml --every 60
+
+    Example: dsbisect watch run watch.yaml --every 60 --on postgresql://lab@db.example.org/dsbisect
     """  # fmt: skip
     import time
 
     from dsbisect.cli.search_progress import Watch
     from dsbisect.watch_study import WatchPass, read_watch
-    from dsharness.containers.engine_probe import detect
-    from dsharness.errors import SurroundingsError
     from dsharness.matrix import load_matrix
-    from dsresults.store import Store
     from dsresults.watch.watch_page import write_watch
     from dsresults.watch.watch_state import told_watch
 
     checked = load_matrix(matrix, folder=False)
     asked = read_watch(watch, checked)
-    engine = detect()
-    with Store.open(store) as opened:
-        while True:
-            try:
-                with Watch() as progress:
-                    WatchPass(
-                        asked=asked, matrix=checked, engine=engine, store=opened,
-                        watcher=progress, keep=keep, say=progress.note,
-                    ).run()  # fmt: skip
-            except SurroundingsError as error:  # of the machine: the next pass tries again
-                if every is None:
-                    raise
-                typer.echo(f"error: {error.message}", err=True)
+    if refs and not on:
+        raise UsageError("--refs without --on: nobody reads them", hint="--on URL, or leave it out")
+    with _searches(on, store, machines, class_name, refs) as (opened, searches):
+
+        def look() -> None:
+            with Watch() as progress:
+                WatchPass(
+                    asked=asked, matrix=checked, searches=searches, store=opened,
+                    watcher=progress, keep=keep, say=progress.note,
+                ).run()  # fmt: skip
+
+        def tell() -> None:
             state = _state(opened, asked.id)
             page = write_watch(output or Path("results") / "watch" / asked.id, state)
             text = "\n".join((*told_watch(state), str(page)))
             typer.echo(state.model_dump_json(indent=2) if as_json else text)
+
+        while True:
+            for step in (look, tell):
+                _tried(step, again=every is not None)
             if every is None:
                 return
             typer.echo(f"looking again in {every:g} min", err=True)
             time.sleep(60 * every)
+
+
+def _tried(step: Callable[[], None], *, again: bool) -> None:
+    """With ``again``, what is no fault of what was asked is told: the next look tries again."""
+    from dsharness.errors import DsbisectError, MatrixError, StoppedError, UpgradedError
+
+    try:
+        step()
+    except (UsageError, MatrixError, UpgradedError, StoppedError):
+        raise
+    except DsbisectError as error:
+        if not again:
+            raise
+        typer.echo(f"error: {error.message}", err=True)
+
+
+@contextmanager
+def _searches(
+    on: str, store: str | None, machines: int, class_name: str, refs: str
+) -> Iterator[tuple[Store, Searches]]:
+    """The store, and who searches."""
+    from dsbisect.watch_searches import OwnSearches, SharedSearches
+    from dsharness.containers.engine_probe import detect
+    from dsresults.store import Store
+
+    if on:
+        from dsbisect.cli.machines import shared_store
+
+        with shared_store(on, store=store, machines=machines) as shared:
+            yield (
+                shared,
+                SharedSearches(store=shared, machines=machines, class_name=class_name, refs=refs),
+            )
+        return
+    engine = detect()
+    with Store.open(store) as opened:
+        yield opened, OwnSearches(engine=engine, store=opened)
 
 
 @app.command("show")
