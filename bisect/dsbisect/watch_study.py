@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,26 +20,17 @@ from dsbisect.commits.commits_study import CommitsResult
 from dsbisect.commits.commits_text import findings_data
 from dsbisect.search_options import SearchOptions
 from dsbisect.watch_searches import Outcome, Searches
-from dsbisect.watch_stages import SearchStages
+from dsbisect.watch_stages import AlarmLog, SearchStages
 from dsbuilds.history.culprit import commit_page, equivalents
 from dsbuilds.history.repository import Repository
-from dsharness.errors import CandidateError, DsbisectError, InconclusiveError, StoreError
-from dsharness.matrix import find_settings, find_workload
+from dsharness.errors import CandidateError, InconclusiveError, MatrixError
+from dsharness.matrix import find_row, find_settings, find_workload
 from dsharness.measure.metrics import find_metric
-from dsharness.model import DECIDER, Matrix, Value
+from dsharness.model import DECIDER, Boundary, Matrix, Sample, Value
 from dsharness.yaml_files.shape import read_checked
 from dslab.watcher import Watcher
 from dsresults.report.upstream_issue import upstream_issue
 from dsresults.store import Store
-from dsresults.watch.alarms import (
-    AlarmEvent,
-    AlarmState,
-    alarms_of,
-    searched,
-    sighted,
-    taken_back,
-    unconfirmed,
-)
 from dsresults.watch.watched_series import (
     PackedTurns,
     WatchedSeries,
@@ -72,8 +62,11 @@ class WatchFile(Value):
     """watch.yaml: what is watched."""
 
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="a name for it")
-    repository: str = Field(description="a git URL or a checkout")
-    branches: tuple[WatchedBranch, ...] = Field(min_length=1)
+    repository: str = Field(default="", description="a git URL or a checkout, with the branches")
+    branches: tuple[WatchedBranch, ...] = ()
+    rows: tuple[str, ...] = Field(
+        default=(), description="rows of the matrix whose packages move, such as a rolling release"
+    )
     loads: tuple[WatchedLoad, ...] = Field(min_length=1)
     settings: str = "default"
     smallest_pct: PositiveFloat | None = Field(
@@ -86,6 +79,27 @@ class WatchFile(Value):
 def read_watch(path: Path, matrix: Matrix) -> WatchFile:
     """MatrixError for anything in it that is not there."""
     found = read_checked(path, WatchFile, hint="docs/watch.md has an example")
+    if not (found.branches or found.rows):
+        raise MatrixError(
+            f"{path}: no `branches` and no `rows`: there is nothing to watch",
+            hint="docs/watch.md has an example",
+        )
+    if found.branches and not found.repository:
+        raise MatrixError(
+            f"{path}: `branches` without a `repository`", hint="name a git URL or a checkout"
+        )
+    for name in found.rows:
+        row = find_row(matrix, name)
+        if row.build is not None:
+            raise MatrixError(
+                f"{path}: rows: {name} is built from a source, which does not move",
+                hint="name the row that it is built on",
+            )
+        if name in {branch.name for branch in found.branches}:
+            raise MatrixError(
+                f"{path}: {name} is a branch and a row: nobody could tell them apart",
+                hint="watch one of them in a file of its own, with another `id`",
+            )
     find_settings(matrix, found.settings)
     for load in found.loads:
         find_workload(matrix, load.workload)
@@ -160,7 +174,13 @@ class WatchPass:
             raise error
         return tuple(tips)
 
+    @property
+    def _log(self) -> AlarmLog:
+        return AlarmLog(store=self.store, say=self.say)
+
     def _newest_first(self) -> Iterator[tuple[WatchedBranch, WatchedLoad]]:
+        if not self.asked.branches:
+            return
         repository = Repository.open(self.asked.repository)
 
         def age(branch: WatchedBranch) -> str:
@@ -190,7 +210,7 @@ class WatchPass:
             watcher=self.watcher,
             reference=scope.points[0],
             tip=scope.points[-1],
-            began=lambda state, note: self._told(series, bad, state, note),
+            began=lambda state, note: self._log.began(series, bad, state, note),
         )
         look = BranchLook(series=series, ask=ask, scope=scope, repository=repository, stages=stages)
         if len(scope.groups) > 1:
@@ -221,7 +241,7 @@ class WatchPass:
             found = look.tip(look.lasted_s, direction="none", summary=said)
         else:
             try:
-                outcome = self._searched(look, look.outcome)
+                outcome = self._log.searched(look.series, look.ask.bad, look.stages, look.outcome)
             except CandidateError as error:
                 said = error.message.splitlines()[0]
                 found = look.tip(look.lasted_s, direction="impossible", summary=said)
@@ -235,35 +255,9 @@ class WatchPass:
         self.say(f"{look.series}: {found.summary}")
         return found
 
-    def _searched(self, look: BranchLook, outcome: Outcome) -> CommitsResult | None:
-        try:
-            return outcome()
-        except BaseException as error:
-            if look.stages.stage:  # nobody searches now; the next look goes on
-                why = error.message if isinstance(error, DsbisectError) else "interrupted"
-                with suppress(StoreError):  # it would hide the real error
-                    said = why.splitlines()[0]
-                    self._told(look.series, look.ask.bad, AlarmState.NEW, said)
-            raise
-
-    def _told(self, series: WatchedSeries, tip: str, state: AlarmState, note: str) -> None:
-        """Keep it the moment it begins, unless it is known."""
-        alarms = alarms_of(self.store.findings("alarm"))
-        self._keep([searched(alarms, tip, series, state, note)])
-
-    def _keep(self, events: Iterable[AlarmEvent | None]) -> None:
-        for event in filter(None, events):
-            self.store.add_finding(event.finding)
-            self.say(f"alarm {event.alarm}: {event.state}: {event.note}")
-
     def _alarm(self, tip: WatchedTip, outcome: CommitsResult, repository: Repository) -> None:
-        alarms = alarms_of(self.store.findings("alarm"))
-        events: list[AlarmEvent | None] = [*taken_back(alarms, tip), *unconfirmed(alarms, tip)]
-        if tip.direction == "slower":
-            issue = upstream_issue(findings_data(self.matrix, outcome))
-            same = equivalents(repository, tip.named) if tip.named else ()
-            events.append(sighted(alarms, tip, same=same, title=issue.title, text=issue.body))
-        self._keep(events)
+        same = equivalents(repository, tip.named) if tip.named else ()
+        self._log.seen(tip, lambda: upstream_issue(findings_data(self.matrix, outcome)), same)
 
 
 def _facts(outcome: CommitsResult) -> dict[str, object]:
@@ -273,17 +267,27 @@ def _facts(outcome: CommitsResult) -> dict[str, object]:
     first = next(iter(findings.culprits), None)
     named = first.suspects[0].hash if first and len(first.suspects) == 1 else None
     said = [culprit.answer for culprit in findings.culprits] or [whole.summary]
-    turns = turns_of(outcome.samples, findings.campaigns, whole.metric)
     return {
-        "direction": whole.direction,
-        "effect": whole.effect,
-        "interval": whole.effect_interval,
-        "confidence": whole.confidence,
-        "smallest_pct": whole.smallest_visible_pct,
+        **answer_facts(whole, outcome.samples, findings.campaigns),
         "named": named,
         "proved": first.proved if first else None,
         "summary": "; ".join(said),
-        "campaigns": findings.campaigns,
+    }
+
+
+def answer_facts(
+    found: Boundary, samples: Sequence[Sample], campaigns: tuple[str, ...]
+) -> dict[str, object]:
+    """What a tip keeps of any answer."""
+    turns = turns_of(samples, campaigns, found.metric)
+    return {
+        "direction": found.direction,
+        "effect": found.effect,
+        "interval": found.effect_interval,
+        "confidence": found.confidence,
+        "smallest_pct": found.smallest_visible_pct,
+        "summary": found.summary,
+        "campaigns": campaigns,
         "turns": PackedTurns.of(turns),
-        "machines": machine_shares(turns, (sample.machine for sample in outcome.samples)),
+        "machines": machine_shares(turns, (sample.machine for sample in samples)),
     }

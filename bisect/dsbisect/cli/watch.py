@@ -24,7 +24,11 @@ from dsbisect.cli.common_options import (
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
+    from dsbisect.cli.search_progress import Watch
     from dsbisect.watch_searches import Searches
+    from dsbisect.watch_study import WatchFile, WatchPass
+    from dsbisect.watched_rows import RowsPass
+    from dsharness.model import Matrix
     from dsresults.store import Store
     from dsresults.watch.alarms import Alarm
     from dsresults.watch.watch_state import WatchState
@@ -63,7 +67,9 @@ def watch_run(  # noqa: PLR0913 - each is an option
     refs: Refs = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compare each branch's tip with its reference; a difference is followed to its commit.
+    """Compare each branch's tip, and each row's packages, with their reference.
+
+    A difference between commits is followed to its commit.
 
     Example: dsbisect watch run watch.yaml
 
@@ -74,23 +80,21 @@ def watch_run(  # noqa: PLR0913 - each is an option
     import time
 
     from dsbisect.cli.search_progress import Watch
-    from dsbisect.watch_study import WatchPass, read_watch
+    from dsbisect.watch_study import read_watch
     from dsharness.matrix import load_matrix
     from dsresults.watch.watch_page import write_watch
     from dsresults.watch.watch_state import told_watch
 
     checked = load_matrix(matrix, folder=False)
     asked = read_watch(watch, checked)
+    if on and asked.rows:
+        raise UsageError(
+            f"--on: {watch} has `rows`, whose images only this machine has",
+            hint="watch them without --on, by a file of their own",
+        )
     if refs and not on:
         raise UsageError("--refs without --on: nobody reads them", hint="--on URL, or leave it out")
     with _searches(on, store, machines, class_name, refs) as (opened, searches):
-
-        def look() -> None:
-            with Watch() as progress:
-                WatchPass(
-                    asked=asked, matrix=checked, searches=searches, store=opened,
-                    watcher=progress, keep=keep, say=progress.note,
-                ).run()  # fmt: skip
 
         def tell() -> None:
             state = _state(opened, asked.id)
@@ -98,16 +102,23 @@ def watch_run(  # noqa: PLR0913 - each is an option
             text = "\n".join((*told_watch(state), str(page)))
             typer.echo(state.model_dump_json(indent=2) if as_json else text)
 
+        again = every is not None
         while True:
-            for step in (look, tell):
-                _tried(step, again=every is not None)
+            with Watch() as progress:
+                for one in _passes(asked, checked, searches, opened, progress, keep=keep):
+                    _tried(one.run, progress.note, again=again)
+            _tried(tell, _error, again=again)
             if every is None:
                 return
-            typer.echo(f"looking again in {every:g} min", err=True)
+            _error(f"looking again in {every:g} min")
             time.sleep(60 * every)
 
 
-def _tried(step: Callable[[], None], *, again: bool) -> None:
+def _error(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _tried(step: Callable[[], object], say: Callable[[str], None], *, again: bool) -> None:
     """With ``again``, what is no fault of what was asked is told: the next look tries again."""
     from dsharness.errors import DsbisectError, MatrixError, StoppedError, UpgradedError
 
@@ -118,7 +129,33 @@ def _tried(step: Callable[[], None], *, again: bool) -> None:
     except DsbisectError as error:
         if not again:
             raise
-        typer.echo(f"error: {error.message}", err=True)
+        say(f"error: {error.message}")
+
+
+def _passes(
+    asked: WatchFile,
+    matrix: Matrix,
+    searches: Searches,
+    store: Store,
+    progress: Watch,
+    *,
+    keep: bool,
+) -> Iterator[WatchPass | RowsPass]:
+    """A look at the branches, then one at the rows."""
+    from dsbisect.watch_searches import OwnSearches
+    from dsbisect.watch_study import WatchPass
+    from dsbisect.watched_rows import OwnStates, RowsPass
+
+    yield WatchPass(
+        asked=asked, matrix=matrix, searches=searches, store=store,
+        watcher=progress, keep=keep, say=progress.note,
+    )  # fmt: skip
+    if asked.rows and isinstance(searches, OwnSearches):
+        states = OwnStates(watch=asked.id, matrix=matrix, engine=searches.engine, store=store)
+        yield RowsPass(
+            asked=asked, matrix=matrix, states=states, store=store,
+            watcher=progress, keep=keep, say=progress.note,
+        )  # fmt: skip
 
 
 @contextmanager
