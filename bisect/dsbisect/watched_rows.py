@@ -1,7 +1,8 @@
 """A watched row: what its archive has now, measured next to what it had.
 
-The archive is asked by installing the row again, with a lock of the watch's own. What it had is
-the image of an earlier look, which is still here: an archive that moves has no old packages.
+Where an archive may have something newer, the row is installed again, with a lock of the watch's
+own. What it had is the image of an earlier look, which is still here: an archive that moves has no
+old packages.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dsharness.model import Campaign, Image, Matrix, Row, SystemName, Workload
 from dsharness.paths import config_home
 from dsharness.products.catalog import known_of, packages_of
 from dsharness.progress import Progress
+from dsimages.archive import offers_nothing_newer
 from dsimages.buildah import exists
 from dsimages.image_set import build_image
 from dslab.campaign_loop import CampaignOrder
@@ -112,8 +114,8 @@ class RowLook:
 class States(Protocol):
     """Makes and measures a row's states."""
 
-    def now(self, row: Row, progress: Progress) -> Image:
-        """The row with what its archive has now."""
+    def now(self, row: Row, last: Image | None, progress: Progress) -> Image:
+        """The row with what its archive has now: that of the last look, if nothing is newer."""
         ...
 
     def here(self, image: Image) -> bool:
@@ -134,8 +136,10 @@ class OwnStates:
     engine: Engine
     store: Store
 
-    def now(self, row: Row, progress: Progress) -> Image:
+    def now(self, row: Row, last: Image | None, progress: Progress) -> Image:
         """Whichever version the row states is left open; its pins count."""
+        if last and offers_nothing_newer(self.engine, row, last):
+            return last
         moving = row.model_copy(update={"versions": {}})
         lock = config_home() / "watch" / f"{self.watch}.yaml"
         own = self.matrix.model_copy(update={"file": lock})
@@ -195,7 +199,8 @@ class RowsPass:
         for name in dict.fromkeys(self.asked.rows):
             row = find_row(self.matrix, name)
             try:
-                now = self.states.now(row, partial(self.watcher.preparing, name))
+                told = partial(self.watcher.preparing, name)
+                now = self.states.now(row, self._last(row), told)
             except CandidateError as error:  # as where packages do not fit each other for a day
                 self.say(f"{name}: {error.message}")
                 continue
@@ -211,12 +216,24 @@ class RowsPass:
             raise error
         return tuple(tips)
 
-    def _looked_at(self, row: Row, load: WatchedLoad, now: Image) -> WatchedTip | None:
-        series = WatchedSeries(
+    def _last(self, row: Row) -> Image | None:
+        """The state of the last look, if all of the row's series have seen it."""
+        tips = [self._tips(self._series(row, load)) for load in self.asked.loads]
+        keys = {each[-1].tip if each else None for each in tips}
+        return self._kept(keys.pop()) if len(keys) == 1 else None
+
+    def _series(self, row: Row, load: WatchedLoad) -> WatchedSeries:
+        return WatchedSeries(
             watch=self.asked.id, branch=row.id, workload=load.workload, metric=load.metric
         )
+
+    def _tips(self, series: WatchedSeries) -> list[WatchedTip]:
         known = self.store.findings("watched")
-        tips = [tip for tip in tips_of(known, self.asked.id) if tip.series == series]
+        return [tip for tip in tips_of(known, self.asked.id) if tip.series == series]
+
+    def _looked_at(self, row: Row, load: WatchedLoad, now: Image) -> WatchedTip | None:
+        series = self._series(row, load)
+        tips = self._tips(series)
         pinned = pinned_state(tips)
         if now.key == pinned or seen_already(tips, now.key):
             self.say(f"{series}: {now.key[:SHORT]} is known")

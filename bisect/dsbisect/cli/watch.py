@@ -87,11 +87,6 @@ def watch_run(  # noqa: PLR0913 - each is an option
 
     checked = load_matrix(matrix, folder=False)
     asked = read_watch(watch, checked)
-    if on and asked.rows:
-        raise UsageError(
-            f"--on: {watch} has `rows`, whose images only this machine has",
-            hint="watch them without --on, by a file of their own",
-        )
     if refs and not on:
         raise UsageError("--refs without --on: nobody reads them", hint="--on URL, or leave it out")
     with _searches(on, store, machines, class_name, refs) as (opened, searches):
@@ -141,17 +136,17 @@ def _passes(
     *,
     keep: bool,
 ) -> Iterator[WatchPass | RowsPass]:
-    """A look at the branches, then one at the rows."""
-    from dsbisect.watch_searches import OwnSearches
+    """A look at the branches, then one at the rows, whose images are on this machine."""
     from dsbisect.watch_study import WatchPass
     from dsbisect.watched_rows import OwnStates, RowsPass
+    from dsharness.containers.engine_probe import detect
 
     yield WatchPass(
         asked=asked, matrix=matrix, searches=searches, store=store,
         watcher=progress, keep=keep, say=progress.note,
     )  # fmt: skip
-    if asked.rows and isinstance(searches, OwnSearches):
-        states = OwnStates(watch=asked.id, matrix=matrix, engine=searches.engine, store=store)
+    if asked.rows:
+        states = OwnStates(watch=asked.id, matrix=matrix, engine=detect(), store=store)
         yield RowsPass(
             asked=asked, matrix=matrix, states=states, store=store,
             watcher=progress, keep=keep, say=progress.note,

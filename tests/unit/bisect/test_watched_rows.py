@@ -42,14 +42,14 @@ class WorldStates:
 
     store: Store
     offers: Image | PackageError = field(default_factory=lambda: state("3.1"))
-    asked: int = 0
+    asked: list[str | None] = field(default_factory=list)  # after which states
     gone: set[str] = field(default_factory=set)
     fault: BaseException | None = None
     compares: list[tuple[str, str]] = field(default_factory=list)
     costs: Mapping[str, float] = field(default_factory=lambda: COSTS)
 
-    def now(self, row: Row, progress: Progress) -> Image:
-        self.asked += 1
+    def now(self, row: Row, last: Image | None, progress: Progress) -> Image:
+        self.asked.append(last.key if last else None)
         progress("installing it")
         if isinstance(self.offers, PackageError):
             raise self.offers
@@ -117,7 +117,7 @@ def test_the_first_look_pins_a_state_and_the_same_one_is_not_measured(
     assert (first.direction, first.reference) == ("none", first.tip)
     assert "389-ds-base 3.1" in first.summary
     assert look.run() == ()
-    assert (states.asked, states.compares) == (2, [])
+    assert (states.asked, states.compares) == ([None, first.tip], [])
 
 
 def test_a_worse_state_is_an_alarm_that_names_row_and_packages(
@@ -163,7 +163,10 @@ def test_one_cause_is_one_alarm_under_several_loads(
     looked(both, states, "3.1", "3.3")
     (alarm,) = alarms(store)
     assert len(alarm.sightings) == 2
-    assert states.asked == 2, "an archive is asked once a look"
+    assert len(states.asked) == 2, "an archive is asked once a look"
+    more = (*loads, WatchedLoad(workload="search-equality"))
+    replace(both, asked=look.asked.model_copy(update={"loads": more})).run()
+    assert states.asked[1:] == [state("3.1").key, None], "a series that is new has seen none"
 
 
 def test_a_state_whose_image_is_gone_is_replaced_by_the_next(
