@@ -45,8 +45,8 @@ class Searches(Protocol):
         """Begin a search, or find it again; ``told``: campaigns whose answers are known."""
         ...
 
-    def seconds(self, outcome: CommitsResult, lasted_s: float) -> float:
-        """What a search took of its machines' time; ``lasted_s`` is how long it was waited for."""
+    def seconds(self, outcome: CommitsResult) -> float:
+        """What a search took of its machines' time."""
         ...
 
 
@@ -70,9 +70,8 @@ class OwnSearches:
             ask, scope, engine=self.engine, store=self.store, watcher=watcher, options=options
         )
 
-    def seconds(self, outcome: CommitsResult, lasted_s: float) -> float:
-        del outcome
-        return lasted_s
+    def seconds(self, outcome: CommitsResult) -> float:
+        return outcome.findings.seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +114,7 @@ class SharedSearches:
 
         return outcome
 
-    def seconds(self, outcome: CommitsResult, lasted_s: float) -> float:
+    def seconds(self, outcome: CommitsResult) -> float:
         """Machines do other things between its turns, such as the turns of other searches."""
         spent = outcome.findings.spent
-        return spent.builds_s + spent.fills_s + spent.runs_s if spent else lasted_s
+        return spent.builds_s + spent.fills_s + spent.runs_s if spent else 0.0

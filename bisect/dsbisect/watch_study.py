@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -117,13 +117,8 @@ class BranchLook:
     repository: Repository
     stages: SearchStages
     outcome: Outcome | None = None  # None: both make the same server
-    begun: float = field(default_factory=time.monotonic)
 
-    @property
-    def lasted_s(self) -> float:
-        return time.monotonic() - self.begun
-
-    def tip(self, seconds: float, **facts: object) -> WatchedTip:
+    def tip(self, **facts: object) -> WatchedTip:
         """What is kept of it."""
         commit = self.repository.commit(self.ask.bad)
         return WatchedTip.model_validate(
@@ -134,7 +129,6 @@ class BranchLook:
                 "tip": self.ask.bad,
                 "subject": commit.subject,
                 "committed": commit.date,
-                "seconds": round(seconds, 1),
                 "commit_page": commit_page(self.repository, self.scope.source),
                 **facts,
             }
@@ -238,18 +232,19 @@ class WatchPass:
         """The tip with its answer; None while that is searched."""
         if look.outcome is None:
             said = "nothing that the server is made of has changed"
-            found = look.tip(look.lasted_s, direction="none", summary=said)
+            found = look.tip(direction="none", summary=said)
         else:
+            begun = time.monotonic()
             try:
                 outcome = self._log.searched(look.series, look.ask.bad, look.stages, look.outcome)
             except CandidateError as error:
-                said = error.message.splitlines()[0]
-                found = look.tip(look.lasted_s, direction="impossible", summary=said)
+                said, seconds = error.message.splitlines()[0], time.monotonic() - begun
+                found = look.tip(direction="impossible", summary=said, seconds=round(seconds, 1))
             else:
                 if outcome is None:
                     return None
-                seconds = self.searches.seconds(outcome, look.lasted_s)
-                found = look.tip(seconds, **_facts(outcome))
+                seconds = self.searches.seconds(outcome)
+                found = look.tip(**_facts(outcome), seconds=round(seconds, 1))
                 self._alarm(found, outcome, look.repository)
         self.store.add_finding(found.finding)
         self.say(f"{look.series}: {found.summary}")

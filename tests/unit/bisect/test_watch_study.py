@@ -37,8 +37,8 @@ class Laboratories:
         rest = iter(range(self.waits))
         return lambda: self.answer(ask, scope, watcher) if next(rest, None) is None else None
 
-    def seconds(self, outcome: Any, lasted_s: float) -> float:
-        return lasted_s
+    def seconds(self, outcome: Any) -> float:
+        return 60.0
 
     def answer(self, ask: Any, scope: Any, watcher: Any) -> Any:
         names = scope.line
@@ -105,7 +105,7 @@ def test_what_is_searched_for_is_seen_from_elsewhere_the_moment_it_begins(look, 
     assert look.labs.seen[0] == []
     assert set(map(tuple, look.labs.seen[first:])) == {((name, "bisecting"),)}
     assert history(look.store) == [["new", "bisecting", "confirmed"]]
-    assert (tip.direction, tip.campaigns) == ("slower", ("c",))
+    assert (tip.direction, tip.campaigns, tip.seconds) == ("slower", ("c",), 60.0)
     assert len(tip.turns.turns) == len(look.labs.seen)
     assert [share.turns for share in tip.machines] == [len(look.labs.seen)]
     assert tips_of(look.store.findings("watched"), "w") == (tip,)
