@@ -101,8 +101,8 @@ def watch_run(  # noqa: PLR0913 - each is an option
         while True:
             with Watch() as progress:
                 for one in _passes(asked, checked, searches, opened, progress, keep=keep):
-                    _tried(one.run, progress.note, again=again)
-            _tried(tell, _error, again=again)
+                    tried(one.run, progress.note, again=again)
+            tried(tell, _error, again=again)
             if every is None:
                 return
             _error(f"looking again in {every:g} min")
@@ -113,7 +113,7 @@ def _error(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _tried(step: Callable[[], object], say: Callable[[str], None], *, again: bool) -> None:
+def tried(step: Callable[[], object], say: Callable[[str], None], *, again: bool) -> None:
     """With ``again``, what is no fault of what was asked is told: the next look tries again."""
     from dsharness.errors import DsbisectError, MatrixError, StoppedError, UpgradedError
 

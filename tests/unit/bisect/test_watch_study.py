@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,18 @@ from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect import watch_study
+from dsbisect.cli.watch import tried
 from dsbisect.watch_study import WatchedBranch, WatchedLoad, WatchFile, WatchPass
-from dsharness.errors import InconclusiveError, SurroundingsError
+from dsharness.errors import (
+    InconclusiveError,
+    MatrixError,
+    SourceError,
+    StoppedError,
+    StoreError,
+    SurroundingsError,
+    UpgradedError,
+    UsageError,
+)
 from dsresults.commits_result import CommitFindings
 from dsresults.store import Store
 from dsresults.watch.alarms import Alarm, alarms_of
@@ -170,3 +181,29 @@ def test_several_are_searched_at_the_same_time(look, past):
     assert look.labs.told[2:] == [["c"], []]
     tips = tips_of(look.store.findings("watched"), "w")
     assert [tip.tip for tip in tips] == [past["f"], past["c"], past["b"]]
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [
+        (SurroundingsError("no disk"), False),
+        (StoreError("the database does not answer"), False),
+        (SourceError("the repository does not answer"), False),
+        (InconclusiveError("disturbed"), False),
+        (MatrixError("no such workload"), True),
+        (UsageError("such a server cannot answer it"), True),
+        (UpgradedError("a newer version"), True),
+        (StoppedError("detached"), True),
+    ],
+)
+def test_only_what_was_asked_ends_a_watch_that_looks_again(error, ends):
+    said: list[str] = []
+
+    def step() -> None:
+        raise error
+
+    with pytest.raises(type(error)) if ends else nullcontext():
+        tried(step, said.append, again=True)
+    assert said == ([] if ends else [f"error: {error.message}"])
+    with pytest.raises(type(error)):
+        tried(step, said.append, again=False)
