@@ -164,8 +164,8 @@ class WatchPass:
             else:
                 tips += [tip] if tip else []
                 waiting.extend([] if tip else [look])
-        for error in failed:
-            raise error
+        for first in failed:
+            raise first
         return tuple(tips)
 
     @property

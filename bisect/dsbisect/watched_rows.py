@@ -212,8 +212,8 @@ class RowsPass:
                     failed.append(error)
                 else:
                     tips += [tip] if tip else []
-        for error in failed:
-            raise error
+        for first in failed:
+            raise first
         return tuple(tips)
 
     def _last(self, row: Row) -> Image | None:

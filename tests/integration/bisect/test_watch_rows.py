@@ -35,7 +35,7 @@ def with_moving_row(folder: Path) -> Path:
             "os": {"name": "Debian", "version": "testing"},
             "family": "apt",
             "base": {"kind": "registry", "image": f"127.0.0.1:{PORT}/toy:{ROW}"},
-            "packages": {"kind": "preinstalled"},
+            "packages": {"kind": "apt", "install": ["389-ds-base"]},
             "versions": {"389-ds": "1.4.4"},
         })  # fmt: skip
     (folder / "watch.yaml").write_text(WATCH, encoding="utf-8")
