@@ -22,7 +22,7 @@ WATCH = f"""\
 id: moves
 rows: [{ROW}]
 loads:
-  - {{workload: bind-random}}
+  - {{workload: bind-one}}
 smallest_pct: 25
 """
 
