@@ -1,18 +1,36 @@
 """The moments of a watch's search: both ends differ; measured again they still do, and it goes on.
 
-They are told when they begin, so that who looks from elsewhere sees them.
+They are told when they begin, so that who looks from elsewhere sees them. What becomes of an alarm
+is kept the moment it happens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from dsharness.errors import DsbisectError, StoreError
 from dsharness.model import Boundary, Campaign, Sample
 from dslab.watcher import Watcher
 from dsresults.number_text import times
-from dsresults.watch.alarms import AlarmState
+from dsresults.report.upstream_issue import UpstreamIssue
+from dsresults.store import Store
+from dsresults.watch.alarms import (
+    Alarm,
+    AlarmEvent,
+    AlarmState,
+    alarms_of,
+    searched,
+    sighted,
+    taken_back,
+    unconfirmed,
+)
+from dsresults.watch.watched_series import WatchedSeries, WatchedTip
 from dssearch.question import Measure, Question
+
+T = TypeVar("T")
 
 LIKELY = 0.5  # the chance that there is a step at all
 
@@ -43,8 +61,8 @@ class SearchStages(Watcher):
         self.watcher.step(question, step)
 
     def _begin(self, stage: AlarmState, note: str) -> None:
+        self.began(stage, note)  # told again where it could not be kept
         self.stage = stage
-        self.began(stage, note)
 
     def _ratio(self, question: Question) -> float | None:
         """How much worse the tip is in the mean; None until both were measured."""
@@ -81,3 +99,48 @@ class SearchStages(Watcher):
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self.watcher.begin(rows, questions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmLog:
+    """Keeps what becomes of alarms, and says it."""
+
+    store: Store
+    say: Callable[[str], None]
+
+    def began(self, series: WatchedSeries, tip: str, state: AlarmState, note: str) -> None:
+        """Keep that a search has come so far, unless it is known."""
+        self._keep([searched(self._alarms, tip, series, state, note)])
+
+    def searched(
+        self, series: WatchedSeries, tip: str, stages: SearchStages, search: Callable[[], T]
+    ) -> T:
+        """What a search says; one that ends without an answer waits for the next look."""
+        try:
+            return search()
+        except BaseException as error:
+            if stages.stage:
+                why = error.message if isinstance(error, DsbisectError) else "interrupted"
+                with suppress(StoreError):  # it would hide the real error
+                    self.began(series, tip, AlarmState.NEW, why.splitlines()[0])
+            raise
+
+    def seen(
+        self, tip: WatchedTip, issue: Callable[[], UpstreamIssue], same: Sequence[str] = ()
+    ) -> None:
+        """Keep what a tip's answer makes of alarms: a new one, or the end of others."""
+        alarms = self._alarms
+        events: list[AlarmEvent | None] = [*taken_back(alarms, tip), *unconfirmed(alarms, tip)]
+        if tip.direction == "slower":
+            told = issue()
+            events.append(sighted(alarms, tip, same=same, title=told.title, text=told.body))
+        self._keep(events)
+
+    @property
+    def _alarms(self) -> tuple[Alarm, ...]:
+        return alarms_of(self.store.findings("alarm"))
+
+    def _keep(self, events: Iterable[AlarmEvent | None]) -> None:
+        for event in filter(None, events):
+            self.store.add_finding(event.finding)
+            self.say(f"alarm {event.alarm}: {event.state}: {event.note}")

@@ -7,8 +7,8 @@ so that a machine that drifts is no alarm; if they differ it goes on to the comm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,30 +16,21 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from dsbisect.commits.commit_range import Range, laid_range
 from dsbisect.commits.commits_request import CommitsRequest
-from dsbisect.commits.commits_study import CommitsResult, run_commits
+from dsbisect.commits.commits_study import CommitsResult
 from dsbisect.commits.commits_text import findings_data
 from dsbisect.search_options import SearchOptions
-from dsbisect.watch_stages import SearchStages
+from dsbisect.watch_searches import Outcome, Searches
+from dsbisect.watch_stages import AlarmLog, SearchStages
 from dsbuilds.history.culprit import commit_page, equivalents
 from dsbuilds.history.repository import Repository
-from dsharness.containers.engine import Engine
-from dsharness.errors import CandidateError, DsbisectError, StoreError
-from dsharness.matrix import find_settings, find_workload
+from dsharness.errors import CandidateError, InconclusiveError, MatrixError
+from dsharness.matrix import find_row, find_settings, find_workload
 from dsharness.measure.metrics import find_metric
-from dsharness.model import DECIDER, Matrix, Value
+from dsharness.model import DECIDER, Boundary, Matrix, Sample, Value
 from dsharness.yaml_files.shape import read_checked
 from dslab.watcher import Watcher
 from dsresults.report.upstream_issue import upstream_issue
 from dsresults.store import Store
-from dsresults.watch.alarms import (
-    AlarmEvent,
-    AlarmState,
-    alarms_of,
-    searched,
-    sighted,
-    taken_back,
-    unconfirmed,
-)
 from dsresults.watch.watched_series import (
     PackedTurns,
     WatchedSeries,
@@ -71,8 +62,11 @@ class WatchFile(Value):
     """watch.yaml: what is watched."""
 
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="a name for it")
-    repository: str = Field(description="a git URL or a checkout")
-    branches: tuple[WatchedBranch, ...] = Field(min_length=1)
+    repository: str = Field(default="", description="a git URL or a checkout, with the branches")
+    branches: tuple[WatchedBranch, ...] = ()
+    rows: tuple[str, ...] = Field(
+        default=(), description="rows of the matrix whose packages move, such as a rolling release"
+    )
     loads: tuple[WatchedLoad, ...] = Field(min_length=1)
     settings: str = "default"
     smallest_pct: PositiveFloat | None = Field(
@@ -85,11 +79,60 @@ class WatchFile(Value):
 def read_watch(path: Path, matrix: Matrix) -> WatchFile:
     """MatrixError for anything in it that is not there."""
     found = read_checked(path, WatchFile, hint="docs/watch.md has an example")
+    if not (found.branches or found.rows):
+        raise MatrixError(
+            f"{path}: no `branches` and no `rows`: there is nothing to watch",
+            hint="docs/watch.md has an example",
+        )
+    if found.branches and not found.repository:
+        raise MatrixError(
+            f"{path}: `branches` without a `repository`", hint="name a git URL or a checkout"
+        )
+    for name in found.rows:
+        row = find_row(matrix, name)
+        if row.build is not None:
+            raise MatrixError(
+                f"{path}: rows: {name} is built from a source, which does not move",
+                hint="name the row that it is built on",
+            )
+        if name in {branch.name for branch in found.branches}:
+            raise MatrixError(
+                f"{path}: {name} is a branch and a row: nobody could tell them apart",
+                hint="watch one of them in a file of its own, with another `id`",
+            )
     find_settings(matrix, found.settings)
     for load in found.loads:
         find_workload(matrix, load.workload)
         find_metric(load.metric)
     return found
+
+
+@dataclass(kw_only=True)
+class BranchLook:
+    """A series' tip next to its reference, while that is searched."""
+
+    series: WatchedSeries
+    ask: CommitsRequest
+    scope: Range
+    repository: Repository
+    stages: SearchStages
+    outcome: Outcome | None = None  # None: both make the same server
+
+    def tip(self, **facts: object) -> WatchedTip:
+        """What is kept of it."""
+        commit = self.repository.commit(self.ask.bad)
+        return WatchedTip.model_validate(
+            {
+                "series": self.series,
+                "at": moment(),
+                "reference": self.ask.good,
+                "tip": self.ask.bad,
+                "subject": commit.subject,
+                "committed": commit.date,
+                "commit_page": commit_page(self.repository, self.scope.source),
+                **facts,
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,17 +141,40 @@ class WatchPass:
 
     asked: WatchFile
     matrix: Matrix
-    engine: Engine
+    searches: Searches
     store: Store
     watcher: Watcher
     keep: bool = False
     say: Callable[[str], None] = lambda _: None
 
     def run(self) -> tuple[WatchedTip, ...]:
-        """The tips that were measured; what stands already is not measured again."""
-        return tuple(filter(None, map(self._looked_at, self._newest_first())))
+        """The tips that were measured; what stands already is not measured again.
+
+        One without an answer stops no other; its error comes at the end.
+        """
+        waiting = deque(filter(None, map(self._begun, self._newest_first())))
+        tips, failed = list[WatchedTip](), list[InconclusiveError]()
+        while waiting:
+            look = waiting.popleft()
+            try:
+                tip = self._answered(look)
+            except InconclusiveError as error:
+                self.say(f"{look.series}: {error.message}")
+                failed.append(error)
+            else:
+                tips += [tip] if tip else []
+                waiting.extend([] if tip else [look])
+        for first in failed:
+            raise first
+        return tuple(tips)
+
+    @property
+    def _log(self) -> AlarmLog:
+        return AlarmLog(store=self.store, say=self.say)
 
     def _newest_first(self) -> Iterator[tuple[WatchedBranch, WatchedLoad]]:
+        if not self.asked.branches:
+            return
         repository = Repository.open(self.asked.repository)
 
         def age(branch: WatchedBranch) -> str:
@@ -118,7 +184,7 @@ class WatchPass:
             for load in self.asked.loads:
                 yield branch, load
 
-    def _looked_at(self, each: tuple[WatchedBranch, WatchedLoad]) -> WatchedTip | None:
+    def _begun(self, each: tuple[WatchedBranch, WatchedLoad]) -> BranchLook | None:
         branch, load = each
         series = WatchedSeries(
             watch=self.asked.id, branch=branch.name, workload=load.workload, metric=load.metric
@@ -132,7 +198,22 @@ class WatchPass:
             self.say(f"{series}: {bad[:12]} is known")
             return None
         self.say(f"{series}: {bad[:12]} next to {good[:12]}")
-        return self._compared(series, replace(ask, good=good, bad=bad), repository)
+        ask = replace(ask, good=good, bad=bad)
+        scope = laid_range(ask)
+        stages = SearchStages(
+            watcher=self.watcher,
+            reference=scope.points[0],
+            tip=scope.points[-1],
+            began=lambda state, note: self._log.began(series, bad, state, note),
+        )
+        look = BranchLook(series=series, ask=ask, scope=scope, repository=repository, stages=stages)
+        if len(scope.groups) > 1:
+            options = SearchOptions(
+                smallest_pct=self.asked.smallest_pct, max_runs=self.asked.max_runs
+            )
+            told = [campaign for tip in tips for campaign in tip.campaigns]
+            look.outcome = self.searches.begin(ask, scope, options, stages, told)
+        return look
 
     def _ask(self, load: WatchedLoad, reference: str, tip: str) -> CommitsRequest:
         return CommitsRequest(
@@ -147,78 +228,31 @@ class WatchPass:
             keep=self.keep,
         )
 
-    def _compared(
-        self, series: WatchedSeries, ask: CommitsRequest, repository: Repository
-    ) -> WatchedTip:
-        begun, commit = time.monotonic(), repository.commit(ask.bad)
-        scope = laid_range(ask)
-
-        def tip(**facts: object) -> WatchedTip:
-            return WatchedTip.model_validate(
-                {
-                    "series": series,
-                    "at": moment(),
-                    "reference": ask.good,
-                    "tip": ask.bad,
-                    "subject": commit.subject,
-                    "committed": commit.date,
-                    "seconds": round(time.monotonic() - begun, 1),
-                    "commit_page": commit_page(repository, scope.source),
-                    **facts,
-                }
-            )
-
-        if len(scope.groups) == 1:
-            found = tip(direction="none", summary="nothing that the server is made of has changed")
+    def _answered(self, look: BranchLook) -> WatchedTip | None:
+        """The tip with its answer; None while that is searched."""
+        if look.outcome is None:
+            said = "nothing that the server is made of has changed"
+            found = look.tip(direction="none", summary=said)
         else:
+            begun = time.monotonic()
             try:
-                outcome = self._searched(series, ask, scope)
+                outcome = self._log.searched(look.series, look.ask.bad, look.stages, look.outcome)
             except CandidateError as error:
-                found = tip(direction="impossible", summary=error.message.splitlines()[0])
+                said, seconds = error.message.splitlines()[0], time.monotonic() - begun
+                found = look.tip(direction="impossible", summary=said, seconds=round(seconds, 1))
             else:
-                found = tip(**_facts(outcome))
-                self._alarm(found, outcome, repository)
+                if outcome is None:
+                    return None
+                seconds = self.searches.seconds(outcome)
+                found = look.tip(**_facts(outcome), seconds=round(seconds, 1))
+                self._alarm(found, outcome, look.repository)
         self.store.add_finding(found.finding)
-        self.say(f"{series}: {found.summary}")
+        self.say(f"{look.series}: {found.summary}")
         return found
 
-    def _searched(self, series: WatchedSeries, ask: CommitsRequest, scope: Range) -> CommitsResult:
-        stages = SearchStages(
-            watcher=self.watcher,
-            reference=scope.points[0],
-            tip=scope.points[-1],
-            began=lambda state, note: self._told(series, ask.bad, state, note),
-        )
-        options = SearchOptions(smallest_pct=self.asked.smallest_pct, max_runs=self.asked.max_runs)
-        try:
-            return run_commits(
-                ask, scope, engine=self.engine, store=self.store, watcher=stages, options=options
-            )
-        except BaseException as error:
-            if stages.stage:  # nobody searches now; the next look goes on
-                why = error.message if isinstance(error, DsbisectError) else "interrupted"
-                with suppress(StoreError):  # it would hide the real error
-                    self._told(series, ask.bad, AlarmState.NEW, why.splitlines()[0])
-            raise
-
-    def _told(self, series: WatchedSeries, tip: str, state: AlarmState, note: str) -> None:
-        """Keep it the moment it begins, unless it is known."""
-        alarms = alarms_of(self.store.findings("alarm"))
-        self._keep([searched(alarms, tip, series, state, note)])
-
-    def _keep(self, events: Iterable[AlarmEvent | None]) -> None:
-        for event in filter(None, events):
-            self.store.add_finding(event.finding)
-            self.say(f"alarm {event.alarm}: {event.state}: {event.note}")
-
     def _alarm(self, tip: WatchedTip, outcome: CommitsResult, repository: Repository) -> None:
-        alarms = alarms_of(self.store.findings("alarm"))
-        events: list[AlarmEvent | None] = [*taken_back(alarms, tip), *unconfirmed(alarms, tip)]
-        if tip.direction == "slower":
-            issue = upstream_issue(findings_data(self.matrix, outcome))
-            same = equivalents(repository, tip.named) if tip.named else ()
-            events.append(sighted(alarms, tip, same=same, title=issue.title, text=issue.body))
-        self._keep(events)
+        same = equivalents(repository, tip.named) if tip.named else ()
+        self._log.seen(tip, lambda: upstream_issue(findings_data(self.matrix, outcome)), same)
 
 
 def _facts(outcome: CommitsResult) -> dict[str, object]:
@@ -228,17 +262,27 @@ def _facts(outcome: CommitsResult) -> dict[str, object]:
     first = next(iter(findings.culprits), None)
     named = first.suspects[0].hash if first and len(first.suspects) == 1 else None
     said = [culprit.answer for culprit in findings.culprits] or [whole.summary]
-    turns = turns_of(outcome.samples, findings.campaigns, whole.metric)
     return {
-        "direction": whole.direction,
-        "effect": whole.effect,
-        "interval": whole.effect_interval,
-        "confidence": whole.confidence,
-        "smallest_pct": whole.smallest_visible_pct,
+        **answer_facts(whole, outcome.samples, findings.campaigns),
         "named": named,
         "proved": first.proved if first else None,
         "summary": "; ".join(said),
-        "campaigns": findings.campaigns,
+    }
+
+
+def answer_facts(
+    found: Boundary, samples: Sequence[Sample], campaigns: tuple[str, ...]
+) -> dict[str, object]:
+    """What a tip keeps of any answer."""
+    turns = turns_of(samples, campaigns, found.metric)
+    return {
+        "direction": found.direction,
+        "effect": found.effect,
+        "interval": found.effect_interval,
+        "confidence": found.confidence,
+        "smallest_pct": found.smallest_visible_pct,
+        "summary": found.summary,
+        "campaigns": campaigns,
         "turns": PackedTurns.of(turns),
-        "machines": machine_shares(turns, (sample.machine for sample in outcome.samples)),
+        "machines": machine_shares(turns, (sample.machine for sample in samples)),
     }

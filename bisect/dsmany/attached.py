@@ -11,11 +11,11 @@ from pydantic import JsonValue
 
 from dsharness.content_key import content_key
 from dsharness.errors import InconclusiveError, StoppedError, StoreError, UpgradedError, UsageError
-from dsharness.model import Campaign, RunState, SharedRun
+from dsharness.model import Campaign, RunState, SharedRun, Turn, TurnState
 from dslab.watcher import Watcher
 from dsmany.fleet import fit_for, fleet_of
 from dsmany.job_queue import JobQueue
-from dsmany.shared_answers import campaigns_of, question_of, settle_run
+from dsmany.shared_answers import campaigns_of, ends_of, question_of, settle_run
 from dsmany.shared_search import SharedStudy
 from dsresults.store import Store
 from dsresults.store.shared_records import (
@@ -25,7 +25,9 @@ from dsresults.store.shared_records import (
     locked_run,
     write_run,
 )
-from dssearch.question import Measure
+from dssearch.planner import history_of
+from dssearch.question import Measure, Outlook, Wanted
+from dssearch.search_record import STATISTICAL, search_of
 
 LOOK_S = 0.5
 
@@ -35,7 +37,7 @@ def begin_run(
 ) -> SharedRun:
     """The run of this request: the one that is under way, or a new one."""
     jobs = JobQueue.of(store)
-    key = content_key([dict(request), class_name])
+    key = _key(request, class_name)
     database = store.database
     with database.writing() as connection:
         running = find_runs(connection, RunState.RUNNING)
@@ -52,6 +54,20 @@ def begin_run(
             add_run(database, connection, run)
         jobs.advance(connection, run.id)
     return run
+
+
+def answered_runs(
+    store: Store, request: Mapping[str, JsonValue], *, class_name: str
+) -> list[SharedRun]:
+    """The runs of this request that have their answers, the newest first."""
+    key = _key(request, class_name)
+    with store.database.reading() as connection:
+        done = find_runs(connection, RunState.DONE)
+    return [run for run in reversed(done) if run.request_key == key]
+
+
+def _key(request: Mapping[str, JsonValue], class_name: str) -> str:
+    return content_key([dict(request), class_name])
 
 
 def named_run(store: Store, start: str) -> SharedRun:
@@ -79,6 +95,27 @@ def cancel_run(store: Store, run: SharedRun) -> bool:
     return True
 
 
+def until_answered(
+    store: Store, run: SharedRun, study: SharedStudy, watcher: Watcher
+) -> tuple[Campaign, ...]:
+    """What a run has asked, once it has its answers; Ctrl-C leaves it to the machines."""
+    told = RunTold(store, study, watcher)
+    try:
+        ended = told.until_ended(run.id)
+    except KeyboardInterrupt as error:
+        raise detached(run) from error
+    refuse_unanswered(ended)
+    return told.campaigns
+
+
+def detached(run: SharedRun) -> StoppedError:
+    """The error of a user who no longer waits."""
+    return StoppedError(
+        f"detached: the machines go on with run {run.id}",
+        hint=f"`dsbisect attach {run.id[:8]}` shows it again, `dsbisect cancel` ends it",
+    )
+
+
 class RunTold:
     """Tells a watcher what is new in a run, each thing once."""
 
@@ -90,24 +127,30 @@ class RunTold:
 
     def until_ended(self, run_id: str) -> SharedRun:
         """Tell until the run has ended, however it does."""
-        rows = self._study.begins_with
-        self._watcher.begin(rows, self._study.questions)
         while True:
-            try:
-                with self._store.database.reading() as connection:
-                    self._store.database.refuse_upgraded(connection)
-                    run = find_run(connection, run_id)
-                if run is None:
-                    raise UsageError(f"{self._store} has no run {run_id}", hint="give it again")
-                self._tell(run, rows)
-            except UpgradedError:
-                raise
-            except StoreError as error:
-                self._say(rows[0], f"the database does not answer: {error.message}")
-            else:
-                if run.state is not RunState.RUNNING:
-                    return run
+            run = self.look(run_id)
+            if run is not None:
+                return run
             time.sleep(LOOK_S)
+
+    def look(self, run_id: str) -> SharedRun | None:
+        """Tell what is new; the run, if it has ended."""
+        rows = self._study.begins_with
+        if self._new("begin"):
+            self._watcher.begin(rows, self._study.questions)
+        try:
+            with self._store.database.reading() as connection:
+                self._store.database.refuse_upgraded(connection)
+                run = find_run(connection, run_id)
+            if run is None:
+                raise UsageError(f"{self._store} has no run {run_id}", hint="give it again")
+            self._tell(run, rows)
+        except UpgradedError:
+            raise
+        except StoreError as error:
+            self._say(rows[0], f"the database does not answer: {error.message}")
+            return None
+        return None if run.state is RunState.RUNNING else run
 
     def _tell(self, run: SharedRun, rows: tuple[str, ...]) -> None:
         fleet = fleet_of(self._store)
@@ -148,6 +191,7 @@ class RunTold:
                     turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
                     why=f"{', '.join(turn.candidates)} on {names.get(turn.machine, turn.machine)}",
                     remaining=run.remaining,
+                    outlook=self._outlook(run, campaign, turn),
                 )  # fmt: skip
                 self._watcher.step(question_of(campaign), step)
             for sample in samples:
@@ -157,6 +201,20 @@ class RunTold:
             for row, why in turn.refused.items():
                 if self._new(f"refused {row}"):
                     self._watcher.unmeasurable(row, why)
+
+    def _outlook(self, run: SharedRun, campaign: Campaign, turn: Turn) -> Outlook | None:
+        """What a search knows before a turn that is under way; of an earlier one nobody asks."""
+        looks = campaign.search.name == STATISTICAL
+        if turn.state is not TurnState.PLANNED or not looks or run.prepared is None:
+            return None
+        history = history_of(
+            self._store.samples(campaign_id=campaign.id),
+            self._store.turns(campaign.id),
+            run.prepared.unmeasurable,
+            ends_of(campaign, run.prepared),
+        )
+        step = search_of(campaign).next_step(question_of(campaign), history)
+        return step.outlook if isinstance(step, Wanted) else None
 
     def _new(self, what: str) -> bool:
         new = what not in self._known

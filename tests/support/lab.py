@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ruamel.yaml import YAML
 
@@ -94,11 +94,16 @@ def argv(*args: str) -> list[str]:
     return [sys.executable, "-c", "from dsbisect.program import main; main()", *args]
 
 
-def start(folder: Path, *args: str, within: Sequence[str] = ()) -> Running:
+def start(
+    folder: Path,
+    *args: str,
+    within: Sequence[str] = (),
+    errors: int | TextIO = subprocess.PIPE,
+) -> Running:
     """Start it; ``within`` is what its command line begins with."""
     process = subprocess.Popen(
         [*within, *argv(*args)], cwd=folder, env=environment(folder), text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
     )  # fmt: skip
     return Running(process)
 

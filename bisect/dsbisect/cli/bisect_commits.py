@@ -28,6 +28,7 @@ from dsbisect.cli.common_options import (
     OutsideMatrix,
     Patches,
     Profiled,
+    Refs,
     ReportFolder,
     SettingsId,
     Smallest,
@@ -132,14 +133,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     on: MeasuredOn = "",
     machines: MostMachines = MACHINES,
     class_name: MachineClass = "",
-    refs: Annotated[
-        str,
-        typer.Option(
-            "--refs",
-            metavar="URL",
-            help="With --on: a bare repository for the commits. Default: machines read --repo.",
-        ),
-    ] = "",
+    refs: Refs = "",
     as_json: AsJson = False,
 ) -> None:
     """Find the commit that made the server slow, and prove it.

@@ -208,3 +208,11 @@ MostMachines = Annotated[
 MachineClass = Annotated[
     str, typer.Option("--class", help="With --on: machines of this class. Default: the most.")
 ]
+Refs = Annotated[
+    str,
+    typer.Option(
+        "--refs",
+        metavar="URL",
+        help="With --on: a bare repository for the commits. Default: machines read the original.",
+    ),
+]

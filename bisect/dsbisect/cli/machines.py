@@ -251,14 +251,9 @@ def follow_shared(
     as_json: bool,
 ) -> None:
     """`bisect … --on`: begin the run, or find the one that is under way, and show it."""
-    from dsharness.errors import UsageError
     from dsmany.attached import begin_run
 
-    if store:
-        raise UsageError("--store and --on: two databases", hint="leave out --store")
-    if machines < 1:
-        raise UsageError(f"--machines {machines}: must be above 0", hint="leave it out")
-    with _shared(on) as shared:
+    with shared_store(on, store=store, machines=machines) as shared:
         run = begin_run(shared, document, machines=machines, class_name=class_name)
         typer.echo(f"run {run.id}", err=True)
         _follow(shared, run, output, events=events, as_json=as_json)
@@ -269,21 +264,12 @@ def _follow(
 ) -> None:
     from dsbisect.cli.search_progress import Events, Watch
     from dsbisect.shared_studies import shared_study
-    from dsharness.errors import StoppedError
-    from dsmany.attached import RunTold, refuse_unanswered
+    from dsmany.attached import until_answered
 
     study = shared_study(run)
-    try:
-        with Events() if events else Watch() as watch:
-            told = RunTold(store, study, watch)
-            ended = told.until_ended(run.id)
-    except KeyboardInterrupt as error:
-        raise StoppedError(
-            f"detached: the machines go on with run {run.id}",
-            hint=f"`dsbisect attach {run.id[:8]}` shows it again, `dsbisect cancel` ends it",
-        ) from error
-    refuse_unanswered(ended)
-    _tell(study, store, told.campaigns, output, as_json=as_json)
+    with Events() if events else Watch() as watch:
+        campaigns = until_answered(store, run, study, watch)
+    _tell(study, store, campaigns, output, as_json=as_json)
 
 
 def _tell(
@@ -310,9 +296,21 @@ def _tell(
         )
         tell_findings(study.request, findings, output, as_json=as_json)
         return
-    finding = next(each for each in store.findings("commits") if campaigns[0].id in each.campaigns)
-    outcome = CommitsResult.kept(finding, store)
+    outcome = CommitsResult.of_run(campaigns, store)
     tell_commits(study.ask.matrix, outcome, output, as_json=as_json)
+
+
+@contextmanager
+def shared_store(on: str, *, store: str | None, machines: int) -> Iterator[Store]:
+    """The store of `… --on URL`; UsageError for options that do not fit it."""
+    from dsharness.errors import UsageError
+
+    if store:
+        raise UsageError("--store and --on: two databases", hint="leave out --store")
+    if machines < 1:
+        raise UsageError(f"--machines {machines}: must be above 0", hint="leave it out")
+    with _shared(on) as shared:
+        yield shared
 
 
 @contextmanager

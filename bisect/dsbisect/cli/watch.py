@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, ReportFolder, StorePlace
+from dsbisect.cli.common_options import (
+    MACHINES,
+    AsJson,
+    Keep,
+    MachineClass,
+    MatrixFile,
+    MeasuredOn,
+    MostMachines,
+    Refs,
+    ReportFolder,
+    StorePlace,
+)
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
+    from dsbisect.cli.search_progress import Watch
+    from dsbisect.watch_searches import Searches
+    from dsbisect.watch_study import WatchFile, WatchPass
+    from dsbisect.watched_rows import RowsPass
+    from dsharness.model import Matrix
     from dsresults.store import Store
     from dsresults.watch.alarms import Alarm
     from dsresults.watch.watch_state import WatchState
@@ -26,7 +44,7 @@ AlarmId = Annotated[
 
 
 @app.command("run")
-def watch_run(
+def watch_run(  # noqa: PLR0913 - each is an option
     watch: FileOfWatch,
     *,
     every: Annotated[
@@ -43,48 +61,119 @@ def watch_run(
     store: StorePlace = None,
     output: ReportFolder = None,
     keep: Keep = False,
+    on: MeasuredOn = "",
+    machines: MostMachines = MACHINES,
+    class_name: MachineClass = "",
+    refs: Refs = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compare each branch's tip with its reference; a difference is followed to its commit.
+    """Compare each branch's tip, and each row's packages, with their reference.
+
+    A difference between commits is followed to its commit.
 
     Example: dsbisect watch run watch.yaml
 
     Example: dsbisect watch run watch.yaml --every 60
+
+    Example: dsbisect watch run watch.yaml --every 60 --on postgresql://lab@db.example.org/dsbisect
     """  # fmt: skip
     import time
 
     from dsbisect.cli.search_progress import Watch
-    from dsbisect.watch_study import WatchPass, read_watch
-    from dsharness.containers.engine_probe import detect
-    from dsharness.errors import SurroundingsError
+    from dsbisect.watch_study import read_watch
     from dsharness.matrix import load_matrix
-    from dsresults.store import Store
     from dsresults.watch.watch_page import write_watch
     from dsresults.watch.watch_state import told_watch
 
     checked = load_matrix(matrix, folder=False)
     asked = read_watch(watch, checked)
-    engine = detect()
-    with Store.open(store) as opened:
-        while True:
-            try:
-                with Watch() as progress:
-                    WatchPass(
-                        asked=asked, matrix=checked, engine=engine, store=opened,
-                        watcher=progress, keep=keep, say=progress.note,
-                    ).run()  # fmt: skip
-            except SurroundingsError as error:  # of the machine: the next pass tries again
-                if every is None:
-                    raise
-                typer.echo(f"error: {error.message}", err=True)
+    if refs and not on:
+        raise UsageError("--refs without --on: nobody reads them", hint="--on URL, or leave it out")
+    with _searches(on, store, machines, class_name, refs) as (opened, searches):
+
+        def tell() -> None:
             state = _state(opened, asked.id)
             page = write_watch(output or Path("results") / "watch" / asked.id, state)
             text = "\n".join((*told_watch(state), str(page)))
             typer.echo(state.model_dump_json(indent=2) if as_json else text)
+
+        again = every is not None
+        while True:
+            with Watch() as progress:
+                for one in _passes(asked, checked, searches, opened, progress, keep=keep):
+                    tried(one.run, progress.note, again=again)
+            tried(tell, _error, again=again)
             if every is None:
                 return
-            typer.echo(f"looking again in {every:g} min", err=True)
+            _error(f"looking again in {every:g} min")
             time.sleep(60 * every)
+
+
+def _error(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def tried(step: Callable[[], object], say: Callable[[str], None], *, again: bool) -> None:
+    """With ``again``, what is no fault of what was asked is told: the next look tries again."""
+    from dsharness.errors import DsbisectError, MatrixError, StoppedError, UpgradedError
+
+    try:
+        step()
+    except (UsageError, MatrixError, UpgradedError, StoppedError):
+        raise
+    except DsbisectError as error:
+        if not again:
+            raise
+        say(f"error: {error.message}")
+
+
+def _passes(
+    asked: WatchFile,
+    matrix: Matrix,
+    searches: Searches,
+    store: Store,
+    progress: Watch,
+    *,
+    keep: bool,
+) -> Iterator[WatchPass | RowsPass]:
+    """A look at the branches, then one at the rows, whose images are on this machine."""
+    from dsbisect.watch_study import WatchPass
+    from dsbisect.watched_rows import OwnStates, RowsPass
+    from dsharness.containers.engine_probe import detect
+
+    yield WatchPass(
+        asked=asked, matrix=matrix, searches=searches, store=store,
+        watcher=progress, keep=keep, say=progress.note,
+    )  # fmt: skip
+    if asked.rows:
+        states = OwnStates(watch=asked.id, matrix=matrix, engine=detect(), store=store)
+        yield RowsPass(
+            asked=asked, matrix=matrix, states=states, store=store,
+            watcher=progress, keep=keep, say=progress.note,
+        )  # fmt: skip
+
+
+@contextmanager
+def _searches(
+    on: str, store: str | None, machines: int, class_name: str, refs: str
+) -> Iterator[tuple[Store, Searches]]:
+    """The store, and who searches."""
+    from dsbisect.watch_searches import OwnSearches, SharedSearches
+    from dsharness.containers.engine_probe import detect
+    from dsresults.store import Store
+
+    if on:
+        from dsbisect.cli.machines import shared_store
+
+        with shared_store(on, store=store, machines=machines) as shared:
+            yield (
+                shared,
+                SharedSearches(store=shared, machines=machines, class_name=class_name, refs=refs),
+            )
+        return
+    engine = detect()
+    with Store.open(store) as opened:
+        yield opened, OwnSearches(engine=engine, store=opened)
 
 
 @app.command("show")

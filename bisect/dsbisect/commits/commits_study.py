@@ -65,6 +65,12 @@ class CommitsResult:
     profiles: tuple[ProfilePair, ...] = ()
 
     @classmethod
+    def of_run(cls, campaigns: Sequence[Campaign], store: Store) -> CommitsResult:
+        """The answer of a shared run that has asked these."""
+        first, known = campaigns[0].id, store.findings("commits")
+        return cls.kept(next(each for each in known if first in each.campaigns), store)
+
+    @classmethod
     def kept(cls, finding: Finding, store: Store) -> CommitsResult:
         """The answer as it was found, from the store."""
         asked = (store.campaign(each) for each in finding.campaigns)

@@ -25,6 +25,7 @@ from dsharness.model import Boundary, Sample, Value
 from dsresults.commits_result import Culprit
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
 from dsresults.explainers import shown_columns
+from dsresults.moved_packages import PackageChange
 from dsresults.number_text import figure, significant
 from dsresults.profile_pair import ProfilePair, function_changes
 from dsresults.report.answer_picture import percent
@@ -34,6 +35,7 @@ from dsresults.report.report_data import ReportData, repeat_command
 SHORT = 7  # digits of a hash, as upstream writes them
 VERSION = re.compile(r"(?:[0-9]+:)?[0-9]+(?:\.[0-9]+)+")
 MOST_FUNCTIONS = 5
+MOST_PACKAGES = 12  # that are shown
 SHOWN = (CPU, RATE, LATENCY, LATENCY_P99, INSTRUCTIONS, MEMORY)
 OPERATIONS = {"search": "search (uid=…)"}
 
@@ -49,10 +51,16 @@ class UpstreamIssue(Value):
         return f"{self.title}\n\n{self.body}"
 
 
-def upstream_issue(data: ReportData) -> UpstreamIssue:
-    """Return the issue of the first change to the worse; UsageError where there is none."""
+def upstream_issue(
+    data: ReportData, *, since: str = "", moved: Sequence[PackageChange] = ()
+) -> UpstreamIssue:
+    """Return the issue of the first change to the worse; UsageError where there is none.
+
+    ``since`` says what it came with, where no version or commit does; ``moved`` are all packages
+    by which both sides differ.
+    """
     comparison, column, found = worse(data)
-    return _issue(data, comparison, column, found, found.effect or 1.0)
+    return _issue(data, comparison, column, found, since, moved)
 
 
 def worse(data: ReportData) -> tuple[ComparisonTable, Column, Boundary]:
@@ -69,19 +77,27 @@ def worse(data: ReportData) -> tuple[ComparisonTable, Column, Boundary]:
 
 
 def _issue(
-    data: ReportData, comparison: ComparisonTable, column: Column, found: Boundary, effect: float
+    data: ReportData,
+    comparison: ComparisonTable,
+    column: Column,
+    found: Boundary,
+    since: str,
+    moved: Sequence[PackageChange],
 ) -> UpstreamIssue:
     culprits = data.commits.culprits if data.commits else ()
     culprit = next((each for each in culprits if each.boundary.after == found.after), None)
     after = comparison.candidate(found.after or "")
-    since = _since(after, culprit)
+    since = since or _since(after, culprit)
     operation = column.workload.operation if column.workload else column.workload_id
     what = OPERATIONS.get(str(operation), str(operation))
-    title = f"{what} {_costs(comparison, effect)} since {since}"
+    title = f"{what} {_costs(comparison, found.effect or 1.0)} since {since}"
     samples = [s for s in data.samples if s.campaign_id == column.campaign_id and s.valid]
     parts = (
         ("Issue Description", _described(data, comparison, column, found, culprit, samples)),
-        ("Package Version and Platform", _platform(data, comparison, found, culprit)),
+        (
+            "Package Version and Platform",
+            (*_platform(data, comparison, found, culprit), *_moved(moved)),
+        ),
         ("Steps to Reproduce", _steps(comparison, column)),
         ("Expected results", _expected(comparison, found, samples, since)),
         ("Additional context", _context(data, comparison, column, found, culprit, samples)),
@@ -186,6 +202,20 @@ def _platform(
         if suspect.releases:
             carried = "; ".join(release.text for release in suspect.releases)
             yield f"- Branches and releases that carry it: {words(carried)}"
+
+
+def _moved(changes: Sequence[PackageChange]) -> Iterator[str]:
+    """A table of packages, folded where it is long."""
+    if not changes:
+        return
+    fold = len(changes) > MOST_PACKAGES
+    counted = f"{len(changes)} packages differ"
+    yield from ("", f"<details><summary>{counted}</summary>" if fold else f"{counted}:", "")
+    rows = (
+        (code(each.name), code(each.before or "-"), code(each.after or "-")) for each in changes
+    )
+    yield from table(("package", "before", "after"), rows)
+    yield from ("", "</details>") if fold else ()
 
 
 def _steps(comparison: ComparisonTable, column: Column) -> Iterator[str]:

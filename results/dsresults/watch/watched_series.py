@@ -15,13 +15,14 @@ from typing import Literal, NamedTuple, Self
 from pydantic import Field
 
 from dsharness.model import Finding, Machine, Sample, Value
+from dsresults.moved_packages import MovedPackages
 
 
 class WatchedSeries(Value):
-    """One line of measurements: a branch under a workload."""
+    """One line of measurements: a branch, or a row whose packages move, under a workload."""
 
     watch: str
-    branch: str
+    branch: str = Field(description="or a row's id")
     workload: str
     metric: str
 
@@ -71,7 +72,7 @@ class MachineShare(Value):
 
 
 class WatchedTip(Value):
-    """A branch's newest commit, measured next to the series' reference."""
+    """A branch's newest commit, or a row's packages, measured next to the series' reference."""
 
     series: WatchedSeries
     at: str = Field(description="UTC, ISO 8601: when the answer stood")
@@ -92,6 +93,9 @@ class WatchedTip(Value):
     commit_page: str = Field(default="", description="where a hash makes a commit's page of it")
     turns: PackedTurns = PackedTurns()
     machines: tuple[MachineShare, ...] = ()
+    moved: MovedPackages | None = Field(
+        default=None, description="a row's: what differs from its reference; tips are images' keys"
+    )
 
     @property
     def differs(self) -> bool:
@@ -214,6 +218,15 @@ def next_reference(tips: Sequence[WatchedTip], first: str) -> str:
     """
     found = [tip for tip in tips if tip.differs]
     return (found[-1].named or found[-1].tip) if found else first
+
+
+def pinned_state(tips: Sequence[WatchedTip]) -> str | None:
+    """What the next packages of a row are compared with; None before the first look.
+
+    It is the first state, or the latest that differed, or one that had nothing to be compared with.
+    """
+    found = [tip.tip for tip in tips if tip.differs or tip.tip == tip.reference]
+    return found[-1] if found else None
 
 
 def seen_already(tips: Sequence[WatchedTip], tip: str) -> bool:

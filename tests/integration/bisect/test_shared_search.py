@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from fleet_of_worlds import (
     FACTS,
+    LINE,
     QUESTION,
     STEP,
     WORKLOAD,
@@ -36,6 +37,7 @@ from sqlalchemy import text
 from watchers import RecordingWatcher
 
 from benchmarks.many.asked_statements import asked
+from dsbisect.watch_stages import SearchStages
 from dsharness.errors import StoppedError, UpgradedError
 from dsharness.model import Boundary, Campaign, Machine, RunState, SharedRun, TurnState, Workload
 from dslab.campaign_loop import CampaignKind, CampaignOrder, CampaignState, asked_in_turn
@@ -46,6 +48,7 @@ from dsmany.turn_record import SharedState
 from dsresults.store import Store
 from dsresults.store.database import VERSION_TABLE
 from dsresults.store.shared_records import find_turn
+from dsresults.watch.alarms import AlarmState
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
 from dssearch.question import Question, Search
@@ -95,6 +98,22 @@ def test_two_machines_name_what_one_names(store: Store, tmp_path: Path) -> None:
     assert {turn.machine for turn in turns_of(store, run)} == {"a", "b"}
     assert watcher.names.count("answered") == 1
     assert watcher.names.count("sampled") == len(store.samples())
+
+
+def test_a_watch_is_told_that_the_tip_seems_slower_while_machines_search(store: Store) -> None:
+    said: list[AlarmState] = []
+    stages = SearchStages(
+        watcher=RecordingWatcher(),
+        reference=LINE[0],
+        tip=LINE[-1],
+        began=lambda state, _: said.append(state),
+    )
+    with fleet_of(store, "a") as fleet:
+        run = begun(store)
+        told = RunTold(store, WorldStudy(machine="user"), stages)
+        while told.look(run.id) is None:
+            fleet.do(fleet.jobs()[0])
+    assert said == [AlarmState.NEW, AlarmState.BISECTING]
 
 
 def test_whoever_is_told_of_a_run_is_told_of_an_upgrade(store: Store, cluster: Cluster) -> None:

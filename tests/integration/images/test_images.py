@@ -17,9 +17,11 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.errors import PackageError, UnreachableError
 from dsharness.matrix import load_matrix
-from dsharness.model import Bootstrap, Image, Matrix
+from dsharness.model import Bootstrap, Image, Matrix, PreinstalledPackages
+from dsharness.process.deadline import Deadline
 from dsharness.products import notable_versions
-from dsimages.buildah import REPOSITORY, WORK, remove_leftovers
+from dsimages.archive import offers_nothing_newer
+from dsimages.buildah import REPOSITORY, WORK, Recipe, Workshop, build, remove_leftovers
 from dsimages.image_set import build_image, build_images, image_of, list_images, lock_of
 from dsimages.manifest import recall
 from dsimages.matrix_lock import Locked, definition_key
@@ -121,6 +123,29 @@ def test_one_impossible_row_stops_no_other(engine, matrix, image):
     assert isinstance(error, PackageError)
     assert "389-ds-base: wanted 9.9.9; available: " in error.message
     assert error.log.read_text()
+
+
+NEWEST = "apt-get update && apt-get -y -o Dpkg::Options::=--force-confold dist-upgrade"
+OLDER = "sed -i '/^Package: bash$/,/^$/s/^Version: .*/Version: 0/' /var/lib/dpkg/status"
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(("change", "newest"), [(NEWEST, True), (OLDER, False)])
+def test_an_archive_tells_whether_it_has_anything_newer(
+    engine, matrix, image, tmp_path, change, newest
+):
+    row = matrix.row(image.candidate_id)
+    at = Workshop(engine=engine, deadline=Deadline.after(300), log=tmp_path / "log")
+    name = f"{REPOSITORY}/test-archive:{'newest' if newest else 'older'}"
+    text = f"ARG BASE\nFROM ${{BASE}}\nRUN {change}\n"
+    build(at, Recipe(text=text, base=image.reference, reference=name, labels={}, what="a test"))
+    try:
+        changed = image.model_copy(update={"reference": name})
+        assert offers_nothing_newer(engine, row, changed) is newest
+        held = row.model_copy(update={"packages": PreinstalledPackages()})
+        assert not offers_nothing_newer(engine, held, changed), "only an installation can tell"
+    finally:
+        engine.podman("rmi", name)
 
 
 def test_mirror_that_cannot_be_reached(engine, unlocked, monkeypatch):

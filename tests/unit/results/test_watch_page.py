@@ -23,6 +23,7 @@ from watched_tips import (
     watch_with_an_alarm,
 )
 
+from dsresults.moved_packages import moved_packages
 from dsresults.watch.alarms import AlarmState, alarms_of, searched
 from dsresults.watch.series_chart import series_chart
 from dsresults.watch.watch_page import PAGE, page_names, render_page, write_watch
@@ -55,6 +56,20 @@ def test_text_of_commits_and_alarms_is_only_text() -> None:
         assert "<script>" not in page
         assert "<b>slower" not in page
         assert "<b>a change" not in page
+
+
+def test_a_row_s_page_lists_the_packages_that_moved() -> None:
+    before = {"389-ds-base": "3.1", "libnss3": "3.110", "bash": "5"}
+    after = {"389-ds-base": "3.2", "libnss3": "<b>3.111", "bash": "5"}
+    moved = moved_packages(before, after, server="389-ds-base", notable=())
+    sid = MAIN.model_copy(update={"branch": "debian-sid"})
+    tips = [measured(1, series=sid), measured(2, "slower", series=sid, moved=moved)]
+    state = watch_state("w", tips, [])
+    page = render_page(state, page_names(state)[0])
+    assert "<b>3.111" not in page
+    packages = next(each for each in seen_page(page).all("table") if "Package" in each.rows[0])
+    assert packages.rows[1:] == [["389-ds-base", "3.1", "3.2"], ["libnss3", "3.110", "<b>3.111"]]
+    assert page.count("Packages that differ") == 1
 
 
 def test_every_point_leads_to_its_commit_and_its_runs() -> None:

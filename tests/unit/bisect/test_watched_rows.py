@@ -1,0 +1,245 @@
+"""A watch's look over rows whose packages move; only archive and lab are simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from measured import WorldBenches
+from shipped import MATRIX
+from watchers import RecordingWatcher
+from worlds import World
+
+from dsbisect.search_options import SearchOptions
+from dsbisect.watch_study import WatchedLoad, WatchFile, read_watch
+from dsbisect.watched_rows import RowLook, RowsPass
+from dsharness.errors import InconclusiveError, InstanceError, MatrixError, PackageError
+from dsharness.model import Campaign, Image, Row
+from dsharness.progress import Progress
+from dslab.campaign_loop import CampaignOrder
+from dslab.watcher import Watcher
+from dsresults.store import Store
+from dsresults.watch.alarms import Alarm, alarms_of
+from dsresults.watch.watched_series import WatchedTip, tips_of
+
+ROW = "debian-sid"
+COSTS = {"3.1": 100.0, "3.2": 102.0, "3.3": 150.0, "3.4": 100.0, "3.0": 60.0}
+
+
+def state(version: str, **others: str) -> Image:
+    packages = {"389-ds-base": version, **others}
+    key = f"{version}-{'-'.join(others.values())}".ljust(16, "0")
+    return Image(
+        candidate_id=ROW, reference=f"r:{key}", key=key, product="389-ds", packages=packages
+    )
+
+
+@dataclass
+class WorldStates:
+    """An archive that moves when the test says so; what a state costs follows from a version."""
+
+    store: Store
+    offers: Image | PackageError = field(default_factory=lambda: state("3.1"))
+    asked: list[str | None] = field(default_factory=list)  # after which states
+    gone: set[str] = field(default_factory=set)
+    fault: BaseException | None = None
+    compares: list[tuple[str, str]] = field(default_factory=list)
+    costs: Mapping[str, float] = field(default_factory=lambda: COSTS)
+
+    def now(self, row: Row, last: Image | None, progress: Progress) -> Image:
+        self.asked.append(last.key if last else None)
+        progress("installing it")
+        if isinstance(self.offers, PackageError):
+            raise self.offers
+        return self.offers
+
+    def here(self, image: Image) -> bool:
+        return image.key not in self.gone
+
+    def compared(self, look: RowLook, watcher: Watcher, options: SearchOptions) -> Campaign:
+        sides = (look.before, look.after)
+        self.compares.append((look.before.key, look.after.key))
+        costs: Mapping[str, float] = {
+            name: self.costs[image.packages.get("libnss3") or image.packages["389-ds-base"]]
+            for name, image in zip(look.line, sides, strict=True)
+        }
+        if self.fault:
+            raise self.fault
+        for image in sides:
+            self.store.add_image(image)
+        order = CampaignOrder(
+            question=look.question, workload=look.workload, store=self.store,
+            search=options.search(look.workload), lab=WorldBenches(World(costs)),
+        )  # fmt: skip
+        return order.run(watcher)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "results.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def states(store: Store) -> WorldStates:
+    return WorldStates(store)
+
+
+@pytest.fixture
+def look(store: Store, states: WorldStates) -> RowsPass:
+    asked = WatchFile(
+        id="w", rows=(ROW,), loads=(WatchedLoad(workload="bind-one"),), smallest_pct=10.0
+    )
+    return RowsPass(
+        asked=asked, matrix=MATRIX, states=states, store=store, watcher=RecordingWatcher()
+    )
+
+
+def looked(look: RowsPass, states: WorldStates, *versions: str) -> list[WatchedTip]:
+    """What a look says after each move of the archive."""
+    tips: list[WatchedTip] = []
+    for version in versions:
+        states.offers = state(version)
+        tips += look.run()
+    return tips
+
+
+def alarms(store: Store) -> tuple[Alarm, ...]:
+    return alarms_of(store.findings("alarm"))
+
+
+def test_the_first_look_pins_a_state_and_the_same_one_is_not_measured(
+    look: RowsPass, states: WorldStates
+) -> None:
+    (first,) = look.run()
+    assert (first.direction, first.reference) == ("none", first.tip)
+    assert "389-ds-base 3.1" in first.summary
+    assert look.run() == ()
+    assert (states.asked, states.compares) == ([None, first.tip], [])
+
+
+def test_a_worse_state_is_an_alarm_that_names_row_and_packages(
+    look: RowsPass, states: WorldStates, store: Store
+) -> None:
+    _, small, slow = looked(look, states, "3.1", "3.2", "3.3")
+    assert [tip.direction for tip in (small, slow)] == ["none", "slower"]
+    assert small.reference == slow.reference == state("3.1").key, "it stays pinned"
+    (alarm,) = alarms(store)
+    assert [event.state.value for event in alarm.events][-1] == "confirmed"
+    assert alarm.events[0].state.value == "new"
+    assert alarm.id == state("3.3").key[:12]
+    assert alarm.title.endswith("since 389-ds-base 3.1 → 3.3 (Debian sid)")
+    assert "| `389-ds-base` | `3.1` | `3.3` |" in alarm.text
+    assert str(slow.moved) == "389-ds-base 3.1 → 3.3 alone"
+    (share,) = slow.machines
+    assert share.runs == sum(len(turn.runs) for turn in slow.turns.turns) > 0
+
+    (better,) = looked(look, states, "3.4")
+    assert (better.direction, better.reference) == ("faster", slow.tip)
+    assert alarms(store)[0].state.value == "fixed"
+
+
+def test_what_only_libraries_make_worse_is_told_by_them(
+    look: RowsPass, states: WorldStates, store: Store
+) -> None:
+    states.offers = state("3.1", libnss3="1", bash="1")
+    look.run()
+    states.offers = state("3.1", libnss3="2", bash="1")
+    states.costs = {"1": 100.0, "2": 150.0}
+    (tip,) = look.run()
+    assert (tip.direction, str(tip.moved)) == (
+        "slower", "389-ds-base 3.1 as before; libnss3 1 → 2"
+    )  # fmt: skip
+    assert alarms(store)[0].title.endswith("since libnss3 1 → 2 (Debian sid)")
+
+
+def test_one_cause_is_one_alarm_under_several_loads(
+    look: RowsPass, states: WorldStates, store: Store
+) -> None:
+    loads = (WatchedLoad(workload="bind-one"), WatchedLoad(workload="bind-random"))
+    both = replace(look, asked=look.asked.model_copy(update={"loads": loads}))
+    looked(both, states, "3.1", "3.3")
+    (alarm,) = alarms(store)
+    assert len(alarm.sightings) == 2
+    assert len(states.asked) == 2, "an archive is asked once a look"
+    more = (*loads, WatchedLoad(workload="search-equality"))
+    replace(both, asked=look.asked.model_copy(update={"loads": more})).run()
+    assert states.asked[1:] == [state("3.1").key, None], "a series that is new has seen none"
+
+
+def test_a_state_whose_image_is_gone_is_replaced_by_the_next(
+    look: RowsPass, states: WorldStates, store: Store
+) -> None:
+    looked(look, states, "3.1")
+    states.gone.add(state("3.1").key)
+    again, slow = looked(look, states, "3.2", "3.3")
+    assert (again.direction, again.tip) == ("none", again.reference)
+    assert "no longer here" in again.summary
+    assert (slow.direction, slow.reference) == ("slower", again.tip)
+
+
+def test_a_server_that_does_not_start_waits_for_other_packages(
+    look: RowsPass, states: WorldStates, store: Store
+) -> None:
+    looked(look, states, "3.1")
+    states.fault = InstanceError("it did not become ready")
+    (tip,) = looked(look, states, "3.3")
+    assert (tip.direction, alarms(store)) == ("impossible", ())
+    assert "389-ds-base 3.1 → 3.3" in tip.summary
+    assert look.run() == ()
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), InconclusiveError("disturbed")])
+def test_what_is_stopped_is_no_alarm_and_is_tried_again(
+    look: RowsPass, states: WorldStates, store: Store, fault: BaseException
+) -> None:
+    looked(look, states, "3.1")
+    states.fault = fault
+    with pytest.raises(type(fault)):
+        looked(look, states, "3.3")
+    assert alarms(store) == ()
+    states.fault = None
+    assert [tip.direction for tip in look.run()] == ["slower"]
+
+
+def test_packages_that_do_not_fit_for_a_day_stop_no_other_row(
+    look: RowsPass, states: WorldStates, store: Store
+) -> None:
+    said: list[str] = []
+    states.offers = PackageError("packages do not fit each other: 389-ds-base")
+    assert replace(look, say=said.append).run() == ()
+    assert said == ["debian-sid: packages do not fit each other: 389-ds-base"]
+    assert tips_of(store.findings("watched"), "w") == ()
+
+
+BRANCHES = "branches: [{name: main, since: v1}]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "there is nothing to watch"),
+        ([BRANCHES], "without a `repository`"),
+        (["rows: [debian-sit]"], "debian-sid"),
+        (["rows: [debian-13-c-default]"], "is built from a source"),
+        (
+            ["repository: r", "branches: [{name: debian-sid, since: v1}]", "rows: [debian-sid]"],
+            "nobody could tell them apart",
+        ),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(tmp_path: Path, lines: list[str], said: str) -> None:
+    path = tmp_path / "watch.yaml"
+    path.write_text("\n".join(["id: w", "loads: [{workload: bind-one}]", *lines]), encoding="utf-8")
+    with pytest.raises(MatrixError) as caught:
+        read_watch(path, MATRIX)
+    assert said in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_a_row_alone_can_be_watched(tmp_path: Path) -> None:
+    path = tmp_path / "watch.yaml"
+    path.write_text("id: w\nrows: [debian-sid]\nloads: [{workload: bind-one}]\n", encoding="utf-8")
+    asked = read_watch(path, MATRIX)
+    assert (asked.branches, asked.rows) == ((), ("debian-sid",))
