@@ -208,3 +208,18 @@ MostMachines = Annotated[
 MachineClass = Annotated[
     str, typer.Option("--class", help="With --on: machines of this class. Default: the most.")
 ]
+
+
+def refuse_database(on: str) -> None:
+    """UsageError for one that machines cannot share, or a password that `ps` shows to everybody."""
+    from dsharness.errors import UsageError
+    from dsmany.job_queue import shared_place
+
+    if not on:
+        raise UsageError("no database was named", hint="--on postgresql://USER@HOST/DATABASE")
+    place = shared_place(on)
+    if place.secrets and any(on in given for given in sys.argv[1:]):
+        raise UsageError(
+            f"--on {place}: every user of this machine can read a password in a command (`ps`)",
+            hint="put it into ~/.pgpass, or the whole address into $DSBISECT_ON",
+        )
