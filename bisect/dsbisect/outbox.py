@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from dsharness.errors import RefusedError, UnreachableError, UsageError
 from dsharness.process.command import atomic_write
@@ -28,6 +28,13 @@ MOST_TITLE = 200
 GITHUB, GITLAB = "https://api.github.com", "https://gitlab.com/api/v4"
 PROJECT = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
 FORMS = "file:PATH, mail:ADDRESS, github:OWNER/NAME, gitlab:GROUP/NAME or an https:// address"
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows nothing: a POST would go on as a GET, which delivers nothing, with the token."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as it is called
+        return
 
 
 class Outlet(Protocol):
@@ -46,7 +53,10 @@ def outlet(text: str, environment: Mapping[str, str] = os.environ) -> Outlet:
     if kind == "file" and place:
         return FileOutlet(path=Path(place))
     if kind == "mail" and re.fullmatch(r"[^@\s]+@[^@\s]+", place):
-        host, _, port = environment.get("DSBISECT_SMTP", "localhost:25").partition(":")
+        server = environment.get("DSBISECT_SMTP") or "localhost:25"
+        host, _, port = server.partition(":")
+        if not host or not (port or "25").isdecimal():
+            raise UsageError(f"$DSBISECT_SMTP is {server!r}", hint="name a mail server: HOST:PORT")
         sender = environment.get("DSBISECT_MAIL_FROM", "dsbisect@localhost")
         return MailOutlet(host=host, port=int(port or 25), sender=sender, to=place)
     if kind in {"http", "https"}:
@@ -152,12 +162,16 @@ class PostOutlet:
             },
         )  # fmt: skip
         try:
-            with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:  # noqa: S310
+            with urllib.request.build_opener(_Stay).open(request, timeout=LIMIT_S) as answer:
                 said = answer.read(1 << 20)
         except urllib.error.HTTPError as error:
+            error.close()
+            moved = error.headers.get("Location", "") if 300 <= error.code < 400 else ""
             raise RefusedError(
                 f"{self.name} refused it: {error.code} {error.reason}",
-                hint="check the project's name, and what the token may do",
+                hint=f"it has moved, name the new place: {moved}"
+                if moved
+                else "check the project's name, and what the token may do",
             ) from error
         except OSError as error:
             raise UnreachableError(

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 from dsharness.errors import StoreError, UsageError
 from dsharness.model import Turn
 from dsresults.store import Store
-from dsresults.store.database import waiting
+from dsresults.store.database import connecting
 from dsresults.store.location import Location, locate
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class JobQueue:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         app = self._app(
             PsycopgConnector(
-                conninfo=self._address, kwargs=waiting(self.location), timeout=POOL_WAIT_S,
+                conninfo=self._address, kwargs=connecting(self.location), timeout=POOL_WAIT_S,
                 min_size=1, max_size=6,
             )
         )  # fmt: skip

@@ -216,3 +216,18 @@ Refs = Annotated[
         help="With --on: a bare repository for the commits. Default: machines read the original.",
     ),
 ]
+
+
+def refuse_database(on: str) -> None:
+    """UsageError for one that machines cannot share, or a password that `ps` shows to everybody."""
+    from dsharness.errors import UsageError
+    from dsmany.job_queue import shared_place
+
+    if not on:
+        raise UsageError("no database was named", hint="--on postgresql://USER@HOST/DATABASE")
+    place = shared_place(on)
+    if place.secrets and any(on in given for given in sys.argv[1:]):
+        raise UsageError(
+            f"--on {place}: every user of this machine can read a password in a command (`ps`)",
+            hint="put it into ~/.pgpass, or the whole address into $DSBISECT_ON",
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder
+from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder, refuse_database
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -81,6 +81,7 @@ def worker(
     from dsmany.worker import FleetWorker, this_machine
 
     shared = Registry.named(registry, insecure=insecure) if registry else None
+    refuse_database(on)
     if cpus:
         try:
             os.sched_setaffinity(0, _cpu_numbers(cpus))
@@ -315,13 +316,9 @@ def shared_store(on: str, *, store: str | None, machines: int) -> Iterator[Store
 
 @contextmanager
 def _shared(on: str) -> Iterator[Store]:
-    from dsharness.errors import UsageError
-    from dsmany.job_queue import shared_place
     from dsresults.store import Store
 
-    if not on:
-        raise UsageError("no database was named", hint="--on postgresql://USER@HOST/DATABASE")
-    shared_place(on)
+    refuse_database(on)
     with Store.open(on) as store:
         yield store
 

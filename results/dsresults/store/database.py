@@ -85,6 +85,11 @@ TOLD: dict[str, tuple[type[DsbisectError], str, str]] = {
         "the results database {place} is not as this dsbisect knows it: {driver}",
         "it was changed meanwhile: start again, with the dsbisect that changed it",
     ),
+    "clear": (
+        StoreError,
+        "the results database {place} does not encrypt: {driver}",
+        "turn TLS on there (`ssl = on`), or add ?sslmode=disable where nobody else can listen",
+    ),
     "unreachable": (
         StoreError,
         "the results database {place} cannot be reached: {driver}",
@@ -122,6 +127,8 @@ def _meaning(error: DBAPIError, location: Location) -> str:
             (SQLITE_MEANINGS[start] for start in SQLITE_MEANINGS if name.startswith(start)), ""
         )
     state = getattr(cause, "sqlstate", None)
+    if "does not support SSL" in str(cause):  # libpq has no code for it
+        return "clear"
     if state is None or str(state).startswith(("08", "28", "3D", "57P")):
         return "unreachable"
     return POSTGRESQL_MEANINGS.get(str(state), "")
@@ -159,12 +166,26 @@ _WAITING = {
 }  # fmt: skip
 
 
-def waiting(location: Location, **further: int) -> dict[str, object]:
-    """What every connection to a server is given: how long it waits for a network."""
+def connecting(location: Location, **further: int) -> dict[str, object]:
+    """What every connection to a server is given: how long it waits, and TLS over a network.
+
+    The driver alone would go on in clear text, without a word, where a server has no TLS.
+    """
     asked = location.url.query.get("options", ())
     options = [asked] if isinstance(asked, str) else [*asked]
     options += [f"-c {name}={value}" for name, value in (_SERVER | further).items()]
-    return {**_WAITING, "options": " ".join(options)}
+    given = {**_WAITING, "options": " ".join(options)}
+    if location.elsewhere and not _tls_is_chosen(location):
+        given["sslmode"] = "require"
+    return given
+
+
+def _tls_is_chosen(location: Location) -> bool:
+    """Whether the user has said how; a service's file may, and the system's authorities mean it."""
+    asked = {name.upper(): value for name, value in location.url.query.items()}
+    return any(
+        asked.get(name) or os.environ.get(f"PG{name}") for name in ("SSLMODE", "SERVICE")
+    ) or "system" in {asked.get("SSLROOTCERT"), os.environ.get("PGSSLROOTCERT")}
 
 
 class Database:
@@ -245,7 +266,7 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
         engine = create_engine(
             location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
             pool_pre_ping=True,
-            connect_args=waiting(location, lock_timeout=int(1000 * lock_wait_s)),
+            connect_args=connecting(location, lock_timeout=int(1000 * lock_wait_s)),
         )  # fmt: skip
     except ImportError:
         raise StoreError(

@@ -262,3 +262,27 @@ def test_a_full_disk_keeps_what_was_stored(cluster: Cluster) -> None:
         cluster.execute(f"DROP DATABASE {name}", "DROP TABLESPACE small")
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+LOOPBACK = "127.0.89.38"  # where no other server listens
+
+
+def test_a_database_of_another_host_is_talked_to_in_tls_or_not_at_all() -> None:
+    """By a name, which leads here; the driver alone goes on in clear text where there is no TLS."""
+    with running_cluster(address=LOOPBACK) as cluster:
+        name = cluster.new_database()
+        cluster.execute("CREATE ROLE lab LOGIN SUPERUSER PASSWORD 'secret'")
+        url = f"postgresql://lab:secret@db.example.org/{name}?hostaddr={LOOPBACK}"
+        with Store.open(url) as store, store.database.reading() as connection:
+            asked = text("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+            assert connection.scalar(asked) is True
+        access = cluster.folder / "data" / "pg_hba.conf"
+        access.write_text(access.read_text() + "host all all all scram-sha-256\n")
+        bare = f"-c listen_addresses={LOOPBACK} -c fsync=off -k {cluster.folder}"
+        cluster.control("restart", "-w", "-m", "fast", "-l", "/dev/null", "-o", bare)
+        with pytest.raises(StoreError, match=r"does not encrypt: .*SSL was required") as refused:
+            Store.open(url)
+        assert "sslmode=disable" in str(refused.value.hint)
+        assert "secret" not in f"{refused.value} {refused.value.hint}"
+        with Store.open(f"{url}&sslmode=disable") as store:
+            assert store.samples() == []

@@ -247,3 +247,17 @@ def test_a_registry_is_looked_at_before_anything_is_asked(named, shown, monkeypa
     assert shown in told
     assert "podman login" in told
     assert "s3cret" not in told
+
+
+@pytest.mark.parametrize("url", ["lab:s3%40ret@none", "lab@none/d?password=s3%40ret"])
+@pytest.mark.parametrize("command", [("worker",), ("machines",), ("cancel", "1"), ("attach", "1")])
+def test_a_password_is_no_part_of_a_command(url, command, monkeypatch, capfd):
+    """Every user of the machine can list what runs, with all arguments."""
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *command, "--on", f"postgresql://{url}"])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    told = capfd.readouterr().err
+    assert "every user of this machine can read a password in a command" in told
+    assert "~/.pgpass" in told
+    assert "s3" not in told

@@ -34,8 +34,15 @@ class Posted(BaseHTTPRequestHandler):
             (self.path, {name.lower(): text for name, text in self.headers.items()}, body)
         )
         self.send_response(self.status)
+        if 300 <= self.status < 400:
+            self.send_header("Location", "/login")
         self.end_headers()
         self.wfile.write(b'{"html_url": "https://h/1", "web_url": "https://l/1"}')
+
+    def do_GET(self) -> None:
+        self.seen.append((self.path, {}, {}))
+        self.send_response(200)
+        self.end_headers()
 
     def log_message(self, *_: object) -> None:
         return
@@ -96,6 +103,25 @@ def test_a_webhook_gets_the_same_and_a_refusal_is_told(web: str) -> None:
         outlet(f"{web}/hook").send(ALARM)
     with pytest.raises(UnreachableError, match="cannot be reached"):
         outlet("http://127.0.0.1:1/hook").send(ALARM)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_what_has_moved_is_not_delivered_and_its_token_goes_nowhere_else(
+    web: str, status: int
+) -> None:
+    """Such as a page to log in, which answers a GET with 200."""
+    Posted.status = status
+    place = {"GITHUB_API_URL": web, "GITHUB_TOKEN": "secret"}
+    with pytest.raises(RefusedError, match=f"refused it: {status}") as refused:
+        outlet("github:389ds/389-ds-base", place).send(ALARM)
+    assert "name the new place: /login" in str(refused.value.hint)
+    assert [path for path, *_ in Posted.seen] == ["/repos/389ds/389-ds-base/issues"]
+
+
+@pytest.mark.parametrize("server", ["mail.example.org:smtp", ":25", "a:b:c"])
+def test_what_is_no_mail_server_is_told(server: str) -> None:
+    with pytest.raises(UsageError, match="DSBISECT_SMTP is"):
+        outlet("mail:team@example.org", {"DSBISECT_SMTP": server})
 
 
 def test_a_mail_is_plain_text_with_one_line_of_subject() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dsbisect.cli.common_options import outside
 from dsharness.errors import StoreError
+from dsresults.store.database import connecting
 from dsresults.store.location import default_location, locate
 
 
@@ -98,3 +99,36 @@ def test_what_is_no_location_is_refused_without_its_password(given: str, complai
     assert caught.value.message == complaint
     assert "cret" not in str(caught.value)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("url", "variables", "mode"),
+    [
+        ("postgresql://lab@db.example.org/d", {}, "require"),
+        ("postgresql://lab@10.0.0.7/d", {}, "require"),
+        ("postgresql://lab@[fd00::7]/d", {}, "require"),
+        ("postgresql://lab@/d?host=localhost,db.example.org", {}, "require"),
+        ("postgresql://lab@/d?hostaddr=10.0.0.7", {}, "require"),
+        ("postgresql://lab@/d", {"PGHOST": "db.example.org"}, "require"),
+        ("postgresql://lab@db.example.org/d", {"PGSSLMODE": ""}, "require"),
+        ("postgresql://lab@localhost/d", {}, None),
+        ("postgresql://lab@127.0.0.2/d", {}, None),
+        ("postgresql://lab@[::1]/d", {}, None),
+        ("postgresql://lab@/d?host=/run/postgresql", {"PGHOST": "db.example.org"}, None),
+        ("postgresql://lab@/d", {}, None),
+        # What was said by the user holds, in whichever way.
+        ("postgresql://lab@db.example.org/d?sslmode=disable", {}, None),
+        ("postgresql://lab@db.example.org/d?sslmode=verify-full", {}, None),
+        ("postgresql://lab@db.example.org/d?sslrootcert=system", {}, None),
+        ("postgresql://lab@db.example.org/d", {"PGSSLMODE": "verify-ca"}, None),
+        ("postgresql:///?service=lab", {"PGHOST": "db.example.org"}, None),
+    ],
+)
+def test_what_crosses_a_network_is_encrypted_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, url: str, variables: dict[str, str], mode: str | None
+) -> None:
+    for name in ("PGHOST", "PGSSLMODE", "PGSERVICE", "PGSSLROOTCERT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert connecting(locate(url)).get("sslmode") == mode
