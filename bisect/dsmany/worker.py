@@ -209,7 +209,7 @@ class FleetWorker:
         )
         step = Measure(
             turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
-            why=f"on {self._machine.name}", remaining=run.remaining,
+            why=", ".join(turn.candidates), remaining=run.remaining,
         )  # fmt: skip
         self._watcher.step(question_of(campaign), step)
         assert run.prepared is not None  # noqa: S101 - asked before

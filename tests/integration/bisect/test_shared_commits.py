@@ -145,7 +145,7 @@ def search(place: Place, asked: tuple[str, ...], made: History) -> Search:
     try:
         run = user.until("run ").split()[1]
         made.folder.rename(folder / "gone")  # all that machines need is in the refs
-        user.until(" on a")
+        user.until(" on a\n")  # it has a turn
         everyone = [place.networks.address(number) for number in range(3)]
         assert place.encrypted() == dict.fromkeys(everyone, True)
         workers[0].end(signal.SIGKILL)
