@@ -52,6 +52,8 @@ def _serve(jobs: JobQueue, machines: int, pipe: Pipe) -> None:
 
         def prepare(self, run_id: str) -> None: ...
 
+        def profile(self, run_id: str) -> None: ...
+
         def take(self, run_id: str, turn_id: str) -> None:
             del turn_id
             pipe.send(time.time() - float(run_id))

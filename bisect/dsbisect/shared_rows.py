@@ -14,11 +14,15 @@ from dsbisect.search_options import SearchOptions
 from dsbisect.shared_request import MatrixTexts, refuse_unshared
 from dsharness.containers.engine import Engine
 from dsharness.matrix import find_series, find_settings
+from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Finding, SharedRun, Value, Workload
 from dsimages.image_set import lock_of
 from dslab.campaign_loop import Answers
 from dslab.laboratory import Laboratory
+from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
+from dslab.witnesses import LabWitnesses
+from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 
 
@@ -34,12 +38,13 @@ class RowsDocument(Value):
     settings: str
     metric: str
     keep: bool = False
+    profile: bool = False
     options: SearchOptions
 
 
 def document_of(request: RowsRequest, options: SearchOptions) -> dict[str, JsonValue]:
     """The request as JSON; UsageError for what machines cannot share yet."""
-    refuse_unshared({"--profile": request.profile, "--relock": request.relock})
+    refuse_unshared({"--relock": request.relock})
     document = RowsDocument(
         matrix=MatrixTexts.of(request.matrix),
         series=request.series.id,
@@ -49,6 +54,7 @@ def document_of(request: RowsRequest, options: SearchOptions) -> dict[str, JsonV
         settings=request.settings.id,
         metric=request.metric,
         keep=request.keep,
+        profile=request.profile,
         options=options,
     )
     return document.model_dump(mode="json")
@@ -76,12 +82,27 @@ class SharedRows:
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
         """Ask each; there is nothing to keep but the answers."""
         del store
+        self._asked(answers, replace(self.options, paired=paired))
+        return None
+
+    def _asked(self, answers: Answers, options: SearchOptions) -> Sequence[Campaign]:
         answered: list[Campaign] = []
-        options = replace(self.options, paired=paired)
         for question, workload in self.request.questions:
             search = rows_search(options, workload, answered)
             answered.append(answers(question, workload, search, "rows"))
-        return None
+        return answered
+
+    @property
+    def profiled(self) -> bool:
+        return self.request.profile
+
+    def profile(
+        self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
+    ) -> Sequence[ProfilePair]:
+        check_profiler()
+        found = self._asked(answers, self.options)
+        witnesses = LabWitnesses(lab=lab)
+        return profile_steps(found, self.request.workloads, witnesses, store, watcher)
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
         """All were prepared at the start."""
@@ -109,6 +130,7 @@ class SharedRows:
                 good=document.good,
                 bad=document.bad,
                 keep=document.keep,
+                profile=document.profile,
             ),
             options=document.options,
         )

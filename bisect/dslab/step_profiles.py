@@ -71,6 +71,8 @@ def stored_pair(
     for known in stored_profiles(store, [campaign_id]):
         return known
     pair = profile_pair(campaign_id, names, workload, lab, watcher, metric=metric)
+    for known in stored_profiles(store, [campaign_id]):  # by another machine meanwhile
+        return known
     if pair.whole:  # the next run tries again what could not be had
         store.add_finding(pair.finding)
     return pair

@@ -161,10 +161,14 @@ class RunTold:
         fit = fit_for(run, fleet)
         if run.state is RunState.RUNNING and not fit:
             self._say(rows[0], "waiting for a machine: `dsbisect machines` shows who is there")
-        elif run.prepared is None and run.preparing:
-            self._say(rows[0], f"prepared by {names.get(run.preparing, run.preparing)}")
-        if run.prepared is not None:
+        elif run.unprofiled:
+            self._say(rows[0], f"not profiled: {run.unprofiled}")
+        elif run.alone:
+            doing = "profiled" if run.answered else "prepared"
+            self._say(rows[0], f"{doing} by {names.get(run.alone, run.alone)}")
+        else:
             self._say("", "")
+        if run.prepared is not None:
             self._tell_prepared(run.prepared.unmeasurable, rows)
         self._tell_campaigns(run, names)
 

@@ -102,8 +102,8 @@ def free_for(
 
 def may_advance(run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]) -> bool:
     """Whether planning could change a run: a machine is lost, free, or none is at work."""
-    if run.prepared is None:
-        return not run.preparing or bool(lost_to(run, fleet, [run.preparing]))
+    if run.alone is not None:
+        return not run.alone or bool(lost_to(run, fleet, [run.alone]))
     return not busy or bool(lost_to(run, fleet, busy)) or bool(free_for(run, fleet, busy))
 
 

@@ -40,6 +40,8 @@ class JobHandler(Protocol):
 
     def prepare(self, run_id: str) -> None: ...
 
+    def profile(self, run_id: str) -> None: ...
+
     def take(self, run_id: str, turn_id: str) -> None: ...
 
     def reap(self) -> None: ...
@@ -78,11 +80,14 @@ class JobQueue:
     def prepare(self, connection: Connection, run_id: str, machine: str) -> None:
         self._queue(connection, "prepare", _queue_of(machine), run=run_id)
 
+    def profile(self, connection: Connection, run_id: str, machine: str) -> None:
+        self._queue(connection, "profile", _queue_of(machine), run=run_id)
+
     def take(self, connection: Connection, run_id: str, turn: Turn) -> None:
         self._queue(connection, "take", _queue_of(turn.machine), run=run_id, turn=turn.id)
 
     def waiting(self, connection: Connection, machine: str) -> set[str]:
-        """The ids of runs that a machine has yet to prepare, of turns that it has yet to take."""
+        """The ids of runs that a machine has yet to prepare or profile, of turns to be taken."""
         query = text(
             "SELECT coalesce(args ->> 'turn', args ->> 'run') FROM procrastinate_jobs"
             " WHERE queue_name = :queue AND status = 'todo'"
@@ -190,6 +195,10 @@ def _register(app: App, handler: JobHandler) -> None:
     def prepare(run: str) -> None:
         handler.prepare(run)
 
+    @app.task(name="dsbisect.profile")
+    def profile(run: str) -> None:
+        handler.profile(run)
+
     @app.task(name="dsbisect.take")
     def take(run: str, turn: str) -> None:
         handler.take(run, turn)
@@ -206,7 +215,7 @@ def _register(app: App, handler: JobHandler) -> None:
                 )
         await asyncio.to_thread(handler.reap)
 
-    del advance, prepare, take, reap  # the application has them
+    del advance, prepare, profile, take, reap  # the application has them
 
 
 def _queue_of(machine: str) -> str:

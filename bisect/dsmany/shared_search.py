@@ -30,6 +30,7 @@ from dslab.watcher import Watcher
 from dsmany.fleet import FleetMember, fleet_of, free_for, lost_to, may_advance, planned_turns
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import PlannedAnswers, UnansweredError, settle_run
+from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dsresults.store.records import put_finding
 from dsresults.store.shared_records import find_run, find_runs, locked_run, write_run
@@ -58,6 +59,17 @@ class SharedStudy(Protocol):
 
         It is played again whenever a turn has ended, and left where a question has no answer yet.
         """
+        ...
+
+    @property
+    def profiled(self) -> bool:
+        """Whether both sides of what is found are to be profiled."""
+        ...
+
+    def profile(
+        self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
+    ) -> Sequence[ProfilePair]:
+        """Profile both sides of what was found, once all is answered; what is whole is stored."""
         ...
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
@@ -116,8 +128,9 @@ class Coordinator:
         self, connection: Connection, run: SharedRun, study: SharedStudy | None
     ) -> SharedRun:
         fleet = fleet_of(self.store)
-        if run.prepared is None:
-            return self._first_prepared(connection, run, fleet)
+        if run.alone is not None:
+            return self._given_to_one(connection, run, fleet)
+        assert run.prepared is not None  # noqa: S101 - or it would be prepared by one
         if study is None:  # it was prepared since: the job that says so comes too
             return run
         planned = PlannedAnswers.of(
@@ -132,27 +145,31 @@ class Coordinator:
             )
         if finding is not None:
             put_finding(self.store.database, connection, finding)
-        return planned.run.model_copy(update={"state": RunState.DONE, "remaining": 0})
+        done = planned.run.model_copy(update={"answered": study.profiled, "remaining": 0})
+        if study.profiled:
+            return self._given_to_one(connection, done, fleet)
+        return done.model_copy(update={"state": RunState.DONE})
 
-    def _first_prepared(
+    def _given_to_one(
         self, connection: Connection, run: SharedRun, fleet: Sequence[FleetMember]
     ) -> SharedRun:
-        """One machine prepares; another one if it died or was left out."""
-        if run.preparing and not lost_to(run, fleet, [run.preparing]):
+        """One machine prepares, or profiles; another one if it died or was left out."""
+        if run.alone and not lost_to(run, fleet, [run.alone]):
             return run
-        first = next(iter(free_for(run, fleet, (), self._load(preparing=True))), None)
+        first = next(iter(free_for(run, fleet, (), self._load(alone=True))), None)
         if first is None:
-            return run.model_copy(update={"preparing": ""})
-        self.jobs.prepare(connection, run.id, first.id)
-        return run.model_copy(update={"preparing": first.id})
+            return run.given_to("")
+        give = self.jobs.profile if run.answered else self.jobs.prepare
+        give(connection, run.id, first.id)
+        return run.given_to(first.id)
 
-    def _load(self, *, preparing: bool = False) -> Counter[str]:
-        """How many turns each machine has to take; with runs that it is to be the first for."""
+    def _load(self, *, alone: bool = False) -> Counter[str]:
+        """How many turns each machine has to take; with runs that it does something alone for."""
         load = Counter(turn.machine for turn in self.store.planned_turns())
-        if preparing:
+        if alone:
             with self.store.database.looking() as connection:
                 runs = find_runs(connection, RunState.RUNNING)
-            load.update(run.preparing for run in runs if run.prepared is None)
+            load.update(run.alone for run in runs if run.alone)
         return load
 
     def free(

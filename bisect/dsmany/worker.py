@@ -170,6 +170,28 @@ class FleetWorker:
                         write_run(connection, now.model_copy(update={"prepared": prepared}))
                     self._jobs.advance(connection, run_id)
 
+    def profile(self, run_id: str) -> None:
+        """A job: profile both sides of what a run found, which ends it; no profile changes that."""
+        with self._at_work:
+            run = self._running(run_id)
+            if run is None or not run.answered or run.profiling != self._machine.id:
+                return
+            with self._left_out_of(run):
+                why = self._unprofiled(run)
+                with self._store.database.writing() as connection:
+                    now = locked_run(connection, run_id)
+                    if now is not None and now.state is RunState.RUNNING:
+                        done = {"state": RunState.DONE, "unprofiled": why}
+                        write_run(connection, now.model_copy(update=done))
+
+    def _unprofiled(self, run: SharedRun) -> str:
+        """Take the profiles; why those that are missing are."""
+        study, lab = self._study_of(run), self._lab_for(run)
+        self._refuse_other(run, self._prepared(run, lab))
+        known = KnownAnswers(campaigns=campaigns_of(self._store, run))
+        pairs = study.profile(known, lab, self._store, self._watcher)
+        return "; ".join(dict.fromkeys(why for pair in pairs for why in pair.notes))
+
     def take(self, run_id: str, turn_id: str) -> None:
         """A job: take a turn; nothing where it is not, or no longer, this machine's."""
         with self._at_work:
@@ -297,7 +319,7 @@ class FleetWorker:
             changed = now.model_copy(update={"left_out": left_out})
             if fault_of_run or not fit_for(changed, fleet):
                 reasons = why if fault_of_run else "; ".join(left_out.values())
-                changed = changed.model_copy(update={"state": RunState.FAILED, "why": reasons})
+                changed = changed.model_copy(update=_end_of(now, reasons))
             write_run(connection, changed)
             self._jobs.advance(connection, run.id)
         if changed.state is RunState.FAILED:
@@ -337,7 +359,7 @@ class FleetWorker:
         """
         with self._store.database.looking() as connection:
             runs = find_runs(connection, RunState.RUNNING)
-        mine = {run.id for run in runs if run.preparing == self._machine.id and not run.prepared}
+        mine = {run.id for run in runs if run.alone == self._machine.id}
         turns = planned_turns(self._store, runs).values()
         mine |= {turn.id for each in turns for turn in each if turn.machine == self._machine.id}
         with self._store.database.looking() as connection:
@@ -354,8 +376,8 @@ class FleetWorker:
                 self._store.settle_turns(campaign.id, {self._machine.id})
             with self._store.database.writing() as connection:
                 now = locked_run(connection, run.id)
-                if now is not None and now.preparing == self._machine.id and now.prepared is None:
-                    write_run(connection, now.model_copy(update={"preparing": ""}))
+                if now is not None and now.alone == self._machine.id:
+                    write_run(connection, now.given_to(""))
                 self._jobs.advance(connection, run.id)
         self._unsettled = False
 
@@ -366,6 +388,13 @@ class FleetWorker:
             self._close_lab()
             with suppress(DsbisectError):  # others notice it by its silence
                 self._settle()
+
+
+def _end_of(run: SharedRun, why: str) -> dict[str, object]:
+    """How a run ends that no machine can go on with: one that has its answers keeps them."""
+    if run.answered:
+        return {"state": RunState.DONE, "unprofiled": why}
+    return {"state": RunState.FAILED, "why": why}
 
 
 def _both(first: Prepared, mine: Prepared) -> tuple[object, object]:

@@ -109,8 +109,13 @@ class ProfilePair(Value):
     @property
     def whole(self) -> bool:
         """Whether nothing went wrong that another try could better."""
+        return not self.notes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong."""
         apart = (self.counts_note, self.heap_note, self.waits_note, self.tools_note)
-        return not any((self.note, self.times_note, *apart))
+        return tuple(each for each in (self.note, self.times_note, *apart) if each)
 
     @property
     def excerpts(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:

@@ -15,6 +15,7 @@ from worlds import World
 
 from dsharness.errors import EngineError
 from dsharness.model import (
+    CpuProfile,
     Fact,
     Finding,
     FleetMachine,
@@ -26,13 +27,16 @@ from dsharness.model import (
     SharedRun,
     Turn,
     TurnState,
+    Workload,
 )
 from dslab.campaign_loop import Answers, CampaignKind, Together, claimed
 from dslab.laboratory import SpentTime
+from dslab.step_profiles import profile_steps, sides_of
 from dsmany.attached import begin_run
 from dsmany.fleet import campaign_id_of, class_of
 from dsmany.shared_answers import asked_together, campaigns_of
 from dsmany.worker import FleetWorker
+from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dsresults.store.shared_records import CLAIM, find_run, put_machine
 from dssearch.bayes.bayes_search import Bayes
@@ -82,6 +86,25 @@ class WorldLab(WorldBenches):
             )
 
 
+@dataclass(frozen=True)
+class WorldWitnesses:
+    """Profiles of a world's candidates."""
+
+    lab: WorldLab
+
+    def profile(self, candidate: str, workload: Workload) -> CpuProfile:
+        self.lab.before_sample()
+        return CpuProfile(
+            candidate_id=candidate, workload_id=workload.id, event="cpu-clock", operations=10,
+            cpu_us_per_op=5.0, stacks={self.lab.machine: 4},
+        )  # fmt: skip
+
+    def unasked(self, candidate: str, workload: Workload) -> None:
+        """Servers of a world write no log, and no other tool asks them."""
+
+    server_times = second_tool = function_counts = heap_growth = thread_waits = unasked
+
+
 @dataclass
 class WorldStudy:
     """One question about a world, in labs that the test can reach."""
@@ -93,6 +116,7 @@ class WorldStudy:
     begins_with: tuple[str, ...] = LINE
     lock: str = ""
     questions: int = 1
+    profiled: bool = False
     introduced: list[Sequence[str]] = field(default_factory=list)
     world: World = field(default_factory=lambda: STEP)
     question: Question = QUESTION
@@ -117,6 +141,15 @@ class WorldStudy:
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
         self.introduced.append(candidates)
         self.answer(answers, store, paired=True)
+
+    def profile(
+        self, answers: Answers, lab: Any, store: Store, watcher: Any
+    ) -> Sequence[ProfilePair]:
+        found = answers(self.question, WORKLOAD, self.search, "rows")
+        for name in sides_of(found):
+            lab.ready(name)
+        witnesses: Any = WorldWitnesses(lab)
+        return profile_steps([found], [WORKLOAD], witnesses, store, watcher)
 
     @contextmanager
     def lab(self, engine: Any, store: Store, watcher: Any) -> Iterator[Any]:
@@ -187,9 +220,8 @@ class Fleet:
         if name not in self.workers:
             return
         worker, facts = self.workers[name], job["args"]
-        worker.prepare(facts["run"]) if task == "prepare" else worker.take(
-            facts["run"], facts["turn"]
-        )
+        do = {"prepare": worker.prepare, "profile": worker.profile, "take": worker.take}
+        do[task](**{f"{kind}_id": name for kind, name in facts.items()})
 
 
 def begun(store: Store, machines: int = 2) -> SharedRun:

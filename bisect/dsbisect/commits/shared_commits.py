@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -23,22 +24,26 @@ from dsbisect.commits.commits_request import CommitsRequest, surroundings_of
 from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.source_lab import ends_lab, source_supply
 from dsbisect.search_options import SearchOptions
-from dsbisect.shared_request import MatrixTexts, kept_file, refuse_unshared
+from dsbisect.shared_request import MatrixTexts, kept_file
 from dsbuilds.history.release_names import ReleaseNames
 from dsbuilds.history.repository import Repository, origin_of
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.errors import SourceError
 from dsharness.matrix import find_settings
+from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Finding, Provenance, SharedRun, Turn, Value, Workload
 from dsharness.plain_text import without_credentials
 from dsharness.products import product
 from dsimages.image_set import lock_of
 from dslab.campaign_loop import Answers, CampaignKind
 from dslab.laboratory import Laboratory
+from dslab.step_profiles import profile_steps, sides_of
 from dslab.watcher import Watcher
+from dslab.witnesses import LabWitnesses
 from dsmany.shared_answers import asked_together
 from dsresults.commits_result import TimeSpent
+from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dssearch.question import Question, Search
 
@@ -74,6 +79,7 @@ class CommitsDocument(Value):
     prior: dict[str, float]
     flat: bool
     keep: bool = False
+    profile: bool = False
     options: SearchOptions
 
 
@@ -81,7 +87,6 @@ def document_of(
     ask: CommitsRequest, scope: Range, options: SearchOptions, refs: str
 ) -> dict[str, JsonValue]:
     """The request as JSON, once its commits are in ``refs``, if that is given."""
-    refuse_unshared({"--profile": ask.profile})
     repository = scope.repository
     fixes = tuple(map(repository.revision, ask.fixes))
     place, below = refs, ""
@@ -115,6 +120,7 @@ def document_of(
         prior=dict(ask.prior),
         flat=ask.flat,
         keep=ask.keep,
+        profile=ask.profile,
         options=options,
     )
     return document.model_dump(mode="json")
@@ -169,6 +175,7 @@ class SharedCommits:
             prior=document.prior,
             flat=document.flat,
             keep=document.keep,
+            profile=document.profile,
         )
         return cls(ask=ask, document=document, started_at=run.started_at)
 
@@ -237,6 +244,23 @@ class SharedCommits:
                 ),
             }
         ).finding
+
+    @property
+    def profiled(self) -> bool:
+        return self.ask.profile
+
+    def profile(
+        self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
+    ) -> Sequence[ProfilePair]:
+        """Of each culprit, as one machine's search does."""
+        check_profiler()
+        with self._playing:
+            study = self._study(self._supply or Sources(), answers, store, [], paired=False)
+            study.run()
+        for name in dict.fromkeys(chain.from_iterable(map(sides_of, study.steps))):
+            lab.ready(name)
+        witnesses = LabWitnesses(lab=lab)
+        return profile_steps(study.steps, (self.ask.workload,), witnesses, store, watcher)
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
         """Play the study as far as it is answered, over what this machine's lab builds from."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 from pydantic import Field, JsonValue
 
@@ -70,4 +71,18 @@ class SharedRun(Value):
     )
     left_out: dict[str, str] = Field(default_factory=dict, description="machine's id -> why")
     remaining: int = Field(default=0, description="samples still expected, for the ETA")
+    answered: bool = Field(default=False, description="nothing but profiles is left to be taken")
+    profiling: str = Field(default="", description="id of the machine that profiles both sides")
+    unprofiled: str = Field(default="", description="why profiles that were asked for are missing")
     why: str = Field(default="", description="of a run that failed")
+
+    @property
+    def alone(self) -> str | None:
+        """Which machine prepares or profiles for all, or none yet; None while turns are taken."""
+        if self.answered:
+            return self.profiling
+        return self.preparing if self.prepared is None else None
+
+    def given_to(self, machine: str) -> Self:
+        """With that machine for it; empty: none."""
+        return self.model_copy(update={"profiling" if self.answered else "preparing": machine})

@@ -12,6 +12,7 @@ from fleet_of_worlds import (
     STEP,
     Fleet,
     WorldLab,
+    WorldStudy,
     begun,
     finished,
     nothing,
@@ -32,7 +33,9 @@ from postgresql_cluster import Cluster, running_cluster
 
 from dsharness.model import RunState, TurnState
 from dsmany.attached import cancel_run
+from dsmany.fleet import campaign_id_of
 from dsmany.shared_answers import campaigns_of
+from dsresults.profile_pair import stored_profiles
 from dsresults.store import Store
 
 NAMES = ("a", "b", "c")
@@ -40,12 +43,12 @@ PICK = st.integers(min_value=0, max_value=1000)
 
 
 class Interleavings(RuleBasedStateMachine):
-    """A run on three machines: one question, then three at the same time."""
+    """A run on three machines: one question, then three at the same time, then profiles."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
         self.store = Store.open(cluster.url(cluster.new_database()))
-        self.fleet = Fleet(self.store, NAMES, proved=True)
+        self.fleet = Fleet(self.store, NAMES, study=WorldStudy(proved=True, profiled=True))
         for name in NAMES:
             self.fleet.labs[name] = WorldLab(STEP, machine=name)
         self.shared = begun(self.store, machines=3)
@@ -110,10 +113,13 @@ class Interleavings(RuleBasedStateMachine):
         lab.before_sample = nothing
 
     def _take(self) -> tuple[str, Callable[[], None]] | None:
-        """The first machine that has a turn, and how it takes it."""
+        """The first machine that has a turn, or is to profile, and how it does."""
         for job in self.fleet.jobs():
             name = job["queue_name"].removeprefix("machine/")
-            if job["task_name"] == "dsbisect.take" and name in self.fleet.workers:
+            if (
+                job["task_name"] in {"dsbisect.take", "dsbisect.profile"}
+                and name in self.fleet.workers
+            ):
                 return name, lambda job=job: self.fleet.do(job)
         return None
 
@@ -140,6 +146,7 @@ class Interleavings(RuleBasedStateMachine):
                 self.fleet.told,
             )
             prove_whole(self.store, self.shared)
+            assert len(stored_profiles(self.store, [campaign_id_of(self.shared, 0)])) == 1
             assert not cancel_run(self.store, self.shared)
         finally:
             self.fleet.end()

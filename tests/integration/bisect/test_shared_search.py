@@ -38,13 +38,14 @@ from watchers import RecordingWatcher
 
 from benchmarks.many.asked_statements import asked
 from dsbisect.watch_stages import SearchStages
-from dsharness.errors import StoppedError, UpgradedError
+from dsharness.errors import EngineError, StoppedError, UpgradedError
 from dsharness.model import Boundary, Campaign, Machine, RunState, SharedRun, TurnState, Workload
 from dslab.campaign_loop import CampaignKind, CampaignOrder, CampaignState, asked_in_turn
 from dsmany.attached import RunTold, begin_run, cancel_run
 from dsmany.fleet import class_of
 from dsmany.shared_answers import campaigns_of
 from dsmany.turn_record import SharedState
+from dsresults.profile_pair import stored_profiles
 from dsresults.store import Store
 from dsresults.store.database import VERSION_TABLE
 from dsresults.store.shared_records import find_turn
@@ -447,3 +448,102 @@ def test_without_a_candidate_of_a_proof_nothing_is_asked_for_ever(store: Store) 
         ended = finished(fleet, run)
     assert ended.state is RunState.FAILED
     assert "d cannot be measured" in ended.why
+
+
+PROFILED = WorldStudy(profiled=True)
+
+
+def profiled_by(store: Store, run: SharedRun) -> list[str]:
+    """The machine that took each stored profile of a run, and it is one of both sides."""
+    pairs = stored_profiles(store, (each.id for each in campaigns_of(store, run)))
+    for pair in pairs:
+        assert pair.names == ("c", "d")
+        assert pair.before is not None
+        assert pair.after is not None
+        assert pair.before.stacks == pair.after.stacks
+    return [name for pair in pairs if pair.before for name in pair.before.stacks]
+
+
+def until_profiled(fleet: Fleet, run: SharedRun) -> str:
+    """Do all jobs but the one that profiles; the machine that is to."""
+    while not now(fleet.store, run).answered:
+        fleet.do(fleet.jobs()[0])
+    return now(fleet.store, run).profiling
+
+
+def test_one_machine_that_took_part_profiles_both_sides_after_the_answer(store: Store) -> None:
+    with fleet_of(store, "a", "b", "c", study=PROFILED) as fleet:
+        run = begun(store)
+        machine = until_profiled(fleet, run)
+        assert campaigns_of(store, run)[0].boundary is not None
+        assert now(store, run).state is RunState.RUNNING
+        (job,) = [each for each in fleet.jobs() if each["task_name"] == "dsbisect.profile"]
+        ended = finished(fleet, run)
+        assert (ended.state, ended.unprofiled) == (RunState.DONE, "")
+        assert machine in ended.took_part
+        assert profiled_by(store, run) == [machine]
+        fleet.do(job)  # it comes twice
+        assert profiled_by(store, run) == [machine]
+    prove_whole(store, run)
+
+
+def test_a_machine_that_dies_before_it_profiles_is_replaced(store: Store) -> None:
+    with fleet_of(store, "a", "b", study=PROFILED) as fleet:
+        run = begun(store)
+        machine = until_profiled(fleet, run)
+        fleet.dies(machine)
+        (other,) = fleet.workers
+        assert finished(fleet, run).state is RunState.DONE
+        assert profiled_by(store, run) == [other]
+
+
+def test_a_machine_that_comes_back_profiles_where_no_other_is_there(store: Store) -> None:
+    with fleet_of(store, "a", study=PROFILED) as fleet:
+        run = begun(store, machines=1)
+        assert until_profiled(fleet, run) == "a"
+        fleet.dies("a")
+        fleet.comes("a")
+        assert finished(fleet, run).state is RunState.DONE
+        assert profiled_by(store, run) == ["a"]
+
+
+def test_a_machine_that_cannot_profile_is_left_out_and_another_does(store: Store) -> None:
+    with fleet_of(store, "a", "b", study=PROFILED) as fleet:
+        run = begun(store)
+        broken = until_profiled(fleet, run)
+        fleet.labs[broken].breaks = True
+        ended = finished(fleet, run)
+        assert (ended.state, ended.unprofiled) == (RunState.DONE, "")
+        assert list(ended.left_out) == [broken]
+        (other,) = fleet.workers.keys() - {broken}
+        assert profiled_by(store, run) == [other]
+
+
+def test_an_answer_stays_where_no_machine_can_profile(store: Store) -> None:
+    with fleet_of(store, "a", "b", study=PROFILED) as fleet:
+        run = begun(store)
+        until_profiled(fleet, run)
+        for lab in fleet.labs.values():
+            lab.breaks = True
+        ended = finished(fleet, run)
+        assert ended.state is RunState.DONE
+        assert ended.unprofiled.count("podman is gone") == 2
+        assert profiled_by(store, run) == []
+    prove_whole(store, run)
+
+
+def test_why_a_side_has_no_profile_is_told_with_the_answer(store: Store) -> None:
+    def fails() -> None:
+        raise EngineError("perf may not look at processes", hint="run it as root")
+
+    with fleet_of(store, "a", "b", study=PROFILED) as fleet:
+        run = begun(store)
+        until_profiled(fleet, run)
+        for lab in fleet.labs.values():
+            lab.before_sample = fails
+        ended = finished(fleet, run)
+        assert (ended.state, ended.left_out) == (RunState.DONE, {})
+        told = RecordingWatcher()
+        RunTold(store, PROFILED, told).until_ended(run.id)
+        why = "not profiled: c: perf may not look at processes"
+        assert ("preparing", "a", why) in told.records

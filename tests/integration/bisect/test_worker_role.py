@@ -20,9 +20,11 @@ from watchers import RecordingWatcher
 from dsharness.model import FleetMachine, RunState
 from dsharness.process.deadline import Deadline, wait_until
 from dsmany.attached import cancel_run
+from dsmany.fleet import campaign_id_of
 from dsmany.job_queue import JobQueue
 from dsmany.worker import FleetWorker
 from dsmany.worker_role import role_sql
+from dsresults.profile_pair import stored_profiles
 from dsresults.store import Store
 from dsresults.store.shared_records import find_machines
 
@@ -52,7 +54,7 @@ class Guarded:
 
     def serve(self, machine: str) -> int:
         """Be a worker with that role until killed."""
-        study = WorldStudy(machine=f"id-{machine}")
+        study = WorldStudy(machine=f"id-{machine}", profiled=True)
         told = FleetMachine(id=f"id-{machine}", name=machine, class_name=CLASS, since="2026-11-27")
         with Store.open(self.cluster.url(self.name, machine)) as store:
             FleetWorker(
@@ -90,6 +92,7 @@ def guarded() -> Iterator[Guarded]:
             ended = now(store, run)
             assert ended.state is RunState.DONE, ended
             prove_whole(store, run)
+            assert len(stored_profiles(store, [campaign_id_of(run, 0)])) == 1
             assert {turn.machine for turn in turns_of(store, run)} <= {"id-lab-1", "id-lab-2"}
             workers.close()
             yield found

@@ -180,29 +180,35 @@ def test_patches_travel_as_texts(past: Past, tmp_path: Path) -> None:
     assert (kept.name, kept.read_text()) == ("one.patch", PATCH)
 
 
+def rows_asked(past: Past, **further: bool) -> RowsRequest:
+    ask = asked(past)
+    return RowsRequest(
+        matrix=MATRIX, series=MATRIX.series[0], workloads=(ask.workload,), settings=ask.settings,
+        metric=ask.metric, **further,
+    )  # fmt: skip
+
+
 def test_what_machines_cannot_share_is_refused(past: Past) -> None:
-    ask = asked(past, profile=True)
-    with pytest.raises(UsageError, match="--profile"):
-        document_of(ask, laid_range(ask), SearchOptions(), "")
+    with pytest.raises(UsageError, match="--relock"):
+        rows_document(rows_asked(past, relock=True), SearchOptions())
 
 
-@pytest.mark.parametrize("keep", [False, True])
-def test_every_machine_keeps_its_containers_where_that_is_asked(past: Past, *, keep: bool) -> None:
-    ask = asked(past, keep=keep)
+@pytest.mark.parametrize("given", [False, True])
+def test_containers_are_kept_and_profiles_taken_where_that_is_asked(
+    past: Past, *, given: bool
+) -> None:
+    ask = asked(past, keep=given, profile=given)
     study = shared_study(run_of(ask, laid_range(ask), ""))
     assert isinstance(study, SharedCommits)
-    assert study.ask.keep is keep
-    rows = RowsRequest(
-        matrix=MATRIX, series=MATRIX.series[0], workloads=(ask.workload,), settings=ask.settings,
-        metric=ask.metric, keep=keep,
-    )  # fmt: skip
+    assert (study.ask.keep, study.profiled) == (given, given)
+    rows = rows_asked(past, keep=given, profile=given)
     run = SharedRun(
         id="2659bfe9-2d12-40ed-ab14-6af431bce5fc", request_key="k", machines=2,
         started_at="2026-11-27T07:00:00+00:00", request=rows_document(rows, SearchOptions()),
     )  # fmt: skip
     there = shared_study(run)
     assert isinstance(there, SharedRows)
-    assert there.request.keep is keep
+    assert (there.request.keep, there.profiled) == (given, given)
 
 
 def turn_of(machine: str, number: int, spent: TurnTime | None) -> Turn:
