@@ -89,7 +89,6 @@ def test_packages_that_make_it_slower_are_an_alarm(tmp_path: Path, engine: Engin
             assert states.here(image)
             states.forget(matrix.row(ROW), image)
             assert not states.here(image)
-    assert not engine.images("--filter", f"label=dsbisect.row={ROW}", "--quiet")
     for tip in (pinned, slow):
         made = f"label=dsbisect.row={ROW}-{tip['tip'][:12]}"
         assert not engine.images("--filter", made, "--quiet")
