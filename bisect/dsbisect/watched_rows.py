@@ -26,8 +26,8 @@ from dsharness.paths import config_home
 from dsharness.products.catalog import known_of, packages_of
 from dsharness.progress import Progress
 from dsimages.archive import offers_nothing_newer
-from dsimages.buildah import exists
-from dsimages.image_set import build_image
+from dsimages.buildah import exists, untag
+from dsimages.image_set import build_image, find_image
 from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import PackagedSupply, system_of
 from dslab.watcher import Watcher
@@ -40,8 +40,10 @@ from dsresults.watch.watched_series import (
     WatchedTip,
     moment,
     pinned_state,
+    quiet_states,
     seen_already,
     tips_of,
+    watches_of,
 )
 from dssearch.question import Question
 
@@ -122,6 +124,10 @@ class States(Protocol):
         """Whether a state can still be measured."""
         ...
 
+    def forget(self, row: Row, image: Image) -> None:
+        """Remove a state that nothing will be compared with."""
+        ...
+
     def compared(self, look: RowLook, watcher: Watcher, options: SearchOptions) -> Campaign:
         """Both states measured fresh, next to each other: a search of two candidates."""
         ...
@@ -147,6 +153,16 @@ class OwnStates:
 
     def here(self, image: Image) -> bool:
         return exists(self.engine, image.reference)
+
+    def forget(self, row: Row, image: Image) -> None:
+        """With the servers made of it, which have its name; never an image of the user's."""
+        own = find_image(self.engine, self.matrix, row)
+        if own is not None and own.key == image.key:
+            return
+        named = f"label=dsbisect.row={state_name(row, image)}"
+        made = self.engine.images("--filter", named, "--format", "{{.Repository}}:{{.Tag}}")
+        for reference in (*made.split(), image.reference):
+            untag(self.engine, reference)
 
     def compared(self, look: RowLook, watcher: Watcher, options: SearchOptions) -> Campaign:
         images = {
@@ -212,9 +228,18 @@ class RowsPass:
                     failed.append(error)
                 else:
                     tips += [tip] if tip else []
+            self._forget_quiet(row)
         for first in failed:
             raise first
         return tuple(tips)
+
+    def _forget_quiet(self, row: Row) -> None:
+        """Remove states that no watch of this row needs."""
+        known = self.store.findings("watched")
+        tips = [tip for watch in watches_of(known) for tip in tips_of(known, watch)]
+        for key in quiet_states([tip for tip in tips if tip.moved and tip.series.branch == row.id]):
+            if image := self._kept(key):
+                self.states.forget(row, image)
 
     def _last(self, row: Row) -> Image | None:
         """The state of the last look, if all of the row's series have seen it."""

@@ -17,6 +17,8 @@ from pydantic import Field
 from dsharness.model import Finding, Machine, Sample, Value
 from dsresults.moved_packages import MovedPackages
 
+LATEST = 5  # states of a series that may still be there
+
 
 class WatchedSeries(Value):
     """One line of measurements: a branch, or a row whose packages move, under a workload."""
@@ -227,6 +229,21 @@ def pinned_state(tips: Sequence[WatchedTip]) -> str | None:
     """
     found = [tip.tip for tip in tips if tip.differs or tip.tip == tip.reference]
     return found[-1] if found else None
+
+
+def quiet_states(tips: Iterable[WatchedTip]) -> frozenset[str]:
+    """Of the latest states of a row, those that nothing is compared with any more.
+
+    What is pinned, what was seen last and both sides of a difference are needed.
+    """
+    groups: dict[tuple[str, str, str], list[WatchedTip]] = {}
+    for tip in tips:
+        series = tip.series
+        groups.setdefault((series.watch, series.workload, series.metric), []).append(tip)
+    latest = {tip.tip for each in groups.values() for tip in each[-LATEST:]}
+    needed = {state for each in groups.values() for state in (pinned_state(each), each[-1].tip)}
+    differing = (tip for each in groups.values() for tip in each if tip.differs)
+    return frozenset(latest - needed - {s for tip in differing for s in (tip.tip, tip.reference)})
 
 
 def seen_already(tips: Sequence[WatchedTip], tip: str) -> bool:

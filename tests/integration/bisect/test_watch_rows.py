@@ -10,10 +10,12 @@ from lab import dsbisect, small_matrix
 from matrices import edited
 from rpm_row import PORT, registry
 
+from dsbisect.watched_rows import OwnStates
 from dsharness.containers.engine import Engine
 from dsharness.matrix import load_matrix
 from dsimages.image_set import image_of
 from dsimages.matrix_lock import MatrixLock
+from dsresults.store import Store
 
 pytestmark = pytest.mark.whole
 
@@ -79,3 +81,14 @@ def test_packages_that_make_it_slower_are_an_alarm(tmp_path: Path, engine: Engin
     assert sent.returncode == 0, sent.stderr
     assert moved in (tmp_path / "issue.md").read_text(encoding="utf-8")
     assert len(list((tmp_path / "page").glob("series-moving-*.html"))) == 1
+    with Store.open(tmp_path / "results.db") as store:
+        states = OwnStates(watch="moves", matrix=matrix, engine=engine, store=store)
+        for tip in (pinned, slow):
+            image = store.image(tip["tip"])
+            assert image is not None
+            assert states.here(image)
+            states.forget(matrix.row(ROW), image)
+            assert not states.here(image)
+    for tip in (pinned, slow):
+        made = f"label=dsbisect.row={ROW}-{tip['tip'][:12]}"
+        assert not engine.images("--filter", made, "--quiet")

@@ -25,7 +25,10 @@ from dsresults.watch.alarms import Alarm, alarms_of
 from dsresults.watch.watched_series import WatchedTip, tips_of
 
 ROW = "debian-sid"
-COSTS = {"3.1": 100.0, "3.2": 102.0, "3.3": 150.0, "3.4": 100.0, "3.0": 60.0}
+COSTS = {
+    "3.1": 100.0, "3.1.1": 100.0, "3.2": 102.0, "3.3": 150.0, "3.3.1": 151.0, "3.3.2": 150.0,
+    "3.4": 100.0,
+}  # fmt: skip
 
 
 def state(version: str, **others: str) -> Image:
@@ -57,6 +60,9 @@ class WorldStates:
 
     def here(self, image: Image) -> bool:
         return image.key not in self.gone
+
+    def forget(self, row: Row, image: Image) -> None:
+        self.gone.add(image.key)
 
     def compared(self, look: RowLook, watcher: Watcher, options: SearchOptions) -> Campaign:
         sides = (look.before, look.after)
@@ -139,6 +145,24 @@ def test_a_worse_state_is_an_alarm_that_names_row_and_packages(
     (better,) = looked(look, states, "3.4")
     assert (better.direction, better.reference) == ("faster", slow.tip)
     assert alarms(store)[0].state.value == "fixed"
+
+
+def test_only_states_that_something_is_compared_with_are_kept(
+    look: RowsPass, states: WorldStates
+) -> None:
+    looked(look, states, "3.1", "3.2", "3.1.1")
+    assert states.gone == {state("3.2").key}, "what is pinned stays, and what was seen last"
+    looked(look, states, "3.3", "3.3.1", "3.3.2")
+    quiet = {"3.2", "3.1.1", "3.3.1"}
+    assert states.gone == {state(version).key for version in quiet}, "an alarm keeps both sides"
+
+
+def test_a_state_that_another_watch_has_pinned_is_kept(look: RowsPass, states: WorldStates) -> None:
+    other = replace(look, asked=look.asked.model_copy(update={"id": "other"}))
+    looked(look, states, "3.1", "3.2")
+    other.run()
+    looked(look, states, "3.1.1", "3.4")
+    assert states.gone == {state("3.1.1").key}
 
 
 def test_what_only_libraries_make_worse_is_told_by_them(
