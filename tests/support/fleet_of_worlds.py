@@ -15,6 +15,7 @@ from worlds import World
 
 from dsharness.errors import EngineError
 from dsharness.model import (
+    CampaignKind,
     Fact,
     Finding,
     FleetMachine,
@@ -27,7 +28,7 @@ from dsharness.model import (
     Turn,
     TurnState,
 )
-from dslab.campaign_loop import Answers, CampaignKind, Together, claimed
+from dslab.campaign_loop import Answers, Together, claimed
 from dslab.laboratory import SpentTime
 from dsmany.attached import begin_run
 from dsmany.fleet import campaign_id_of, class_of
