@@ -7,23 +7,19 @@ An interrupted one begins again: its server has ended.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from dsbisect.levels_study import CAPACITY_RUNS, Capacity, at_rate, closed_loop, rounded_rate
+from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
-from dsharness.errors import InconclusiveError, UsageError
+from dsharness.errors import UsageError
 from dsharness.machine.host import session_id
 from dsharness.measure.metrics import LATENCY_P99
 from dsharness.model import LdaploadWorkload, Sample
-from dslab.campaign_loop import CampaignOrder
-from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsresults.compare.endured_phases import Endurance, endurance_of, endured_phase
 from dsresults.store import Store
-from dssearch.planner import Rounds
-from dssearch.question import Question
 
 TOP_PCT = 60.0  # of the capacity: a machine that is full all day says nothing of its server
 MINUTES = 5.0
@@ -83,7 +79,10 @@ def measure_endurance(
     ) as lab:
         for failure in lab.failures.values():
             raise failure
-        return _Phases(request=request, lab=lab, store=store, watcher=watcher).all()
+        taken = OpenCampaigns(
+            asked=request, kind="endurance", lab=lab, store=store, watcher=watcher
+        )
+        return _Phases(request=request, taken=taken).all()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +90,7 @@ class _Phases:
     """The phases of one request, in one lab."""
 
     request: EnduranceRequest
-    lab: Laboratory
-    store: Store
-    watcher: Watcher
+    taken: OpenCampaigns
 
     def all(self) -> Endurance:
         request, load = self.request, self.request.load
@@ -125,23 +122,6 @@ class _Phases:
     ) -> Sequence[Sample]:
         """All runs of this load, whether they can be used or not."""
         row = self.request.row
-        order = CampaignOrder(
-            question=Question(
-                series_id=series,
-                line=(row,),
-                workload_id=load.id,
-                settings_id=self.request.settings.id,
-                metric=self.request.metric,
-            ),
-            workload=load,
-            search=Rounds(
-                missing=lambda history: runs - len(history.of(row)), open_end=True, later=later
-            ),
-            lab=self.lab,
-            store=self.store,
-            kind="endurance",
+        return self.taken.samples(
+            load, (row,), lambda history: runs - len(history.of(row)), later, series
         )
-        with suppress(InconclusiveError):  # disturbed again and again: the phase says so
-            order.run(self.watcher)
-        campaign = order.unfinished
-        return self.store.samples(campaign_id=campaign.id) if campaign else []

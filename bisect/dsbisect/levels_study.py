@@ -9,23 +9,18 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
+from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError, UsageError
-from dsharness.machine.host import session_id
 from dsharness.measure.metrics import LATENCY, LATENCY_P99, RATE
 from dsharness.model import LdaploadWorkload, Sample, Workload
-from dslab.campaign_loop import CampaignOrder
-from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsresults.compare.load_levels import LoadLevel, LoadLevels, RowLevels, level_of
 from dsresults.number_text import significant
 from dsresults.store import Store
-from dssearch.planner import Rounds
-from dssearch.question import History, Question
 
 SHARES_PCT = (25.0, 50.0, 75.0, 90.0, 100.0, 110.0)  # of the capacity
 CAPACITY_RUNS = 5  # always, so that more runs of the levels keep their rates
@@ -33,7 +28,6 @@ MOST_TIMES = 2.0  # of a row's capacity: then a run is twice as long as its sche
 CONNECTIONS = 4.0  # times what Little's law asks: else operations wait in the load
 FEWEST = 300  # operations of a run ...
 LONGEST_S = 30.0  # ... unless they take longer
-TRIES = 4  # runs that are not valid, one after the other
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +130,8 @@ def measure_levels(
     ) as lab:
         for failure in lab.failures.values():
             raise failure
-        return _Turns(request=request, lab=lab, store=store, watcher=watcher).all()
+        taken = OpenCampaigns(asked=request, kind="levels", lab=lab, store=store, watcher=watcher)
+        return _Turns(request=request, taken=taken).all()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +139,11 @@ class _Turns:
     """The turns of all levels in one lab."""
 
     request: LevelsRequest
-    lab: Laboratory
-    store: Store
-    watcher: Watcher
+    taken: OpenCampaigns
 
     def all(self) -> LoadLevels:
         load, rows = self.request.load, self.request.rows
-        measured = self._taken(load, rows, CAPACITY_RUNS)
+        measured = self.taken.valid(load, rows, CAPACITY_RUNS)
         capacity = {row: Capacity.of(row, _of(row, measured)) for row in rows}
         rates = self.request.rates_for(min(each.per_s for each in capacity.values()))
         connections = max(
@@ -163,7 +156,7 @@ class _Turns:
             for rate, names in asked.items():
                 later = sum(map(len, asked.values())) * (self.request.runs - number)
                 if names:
-                    taken[rate] = self._taken(levels[rate], names, number, later)
+                    taken[rate] = self.taken.valid(levels[rate], names, number, later)
         used = [*measured, *(each for group in taken.values() for each in group)]
         return LoadLevels(
             workload_id=self.request.workloads[0].id,
@@ -174,44 +167,6 @@ class _Turns:
             measured_until=max(each.started_at for each in used),
             rows=tuple(_row(row, capacity[row], rates, taken) for row in rows),
         )
-
-    def _taken(
-        self, load: LdaploadWorkload, rows: tuple[str, ...], runs: int, later: int = 0
-    ) -> list[Sample]:
-        """All samples of this load, when each row has so many valid runs or fails again."""
-
-        def missing(history: History) -> int:
-            valid = (
-                sum(sample.valid for sample in history.of(row))
-                for row in rows
-                if not gave_up(history.of(row))
-            )
-            return runs - min(valid, default=runs)
-
-        order = CampaignOrder(
-            question=Question(
-                series_id=rows[0] if len(rows) == 1 else "levels",
-                line=rows,
-                workload_id=load.id,
-                settings_id=self.request.settings.id,
-                metric=self.request.metric,
-            ),
-            workload=load,
-            search=Rounds(missing=missing, open_end=True, later=later),
-            lab=self.lab,
-            store=self.store,
-            kind="levels",
-        )
-        with suppress(InconclusiveError):  # disturbed again and again: the level says so
-            order.run(self.watcher)
-        campaign = order.unfinished
-        return self.store.samples(campaign_id=campaign.id) if campaign else []
-
-
-def gave_up(samples: Sequence[Sample]) -> bool:
-    """Whether this start of the lab should try no more; the next one does."""
-    latest = [each for each in samples if each.session == session_id()][-TRIES:]
-    return len(latest) == TRIES and not any(each.valid for each in latest)
 
 
 def _of(row: str, samples: Sequence[Sample]) -> list[Sample]:

@@ -13,11 +13,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from dsharness.content_key import content_key
 from dsharness.errors import BusyError, CandidateError, StoreError, UpgradedError
-from dsharness.model import Boundary, Campaign, Sample, Setup, Turn, TurnState, WayName, Workload
+from dsharness.model import (
+    Boundary,
+    Campaign,
+    CampaignKind,
+    Sample,
+    Setup,
+    Turn,
+    TurnState,
+    WayName,
+    Workload,
+)
 from dslab.watcher import Listener
 from dsresults.store import Store
 from dsresults.store.claims import STALE_S, Holder, this_process
@@ -195,9 +205,6 @@ class TurnTaker:
         row, _ = failures_of(self.record.turns, self.ends)
         self.record.put(turn.ended(TurnState.FAILED, {candidate: str(error)}))
         row.failed(candidate, error)
-
-
-CampaignKind = Literal["rows", "commits", "measure", "levels", "endurance", "validate"]
 
 
 class Answers(Protocol):

@@ -15,8 +15,17 @@ from sqlalchemy import Connection
 
 from dsharness.content_key import content_key
 from dsharness.errors import InconclusiveError
-from dsharness.model import Campaign, Prepared, Sample, SharedRun, Turn, TurnState, Workload
-from dslab.campaign_loop import CampaignKind, turn_of
+from dsharness.model import (
+    Campaign,
+    CampaignKind,
+    Prepared,
+    Sample,
+    SharedRun,
+    Turn,
+    TurnState,
+    Workload,
+)
+from dslab.campaign_loop import turn_of
 from dsmany.fleet import FleetMember, campaign_id_of, fit_for, lost_to, strayed
 from dsmany.job_queue import JobQueue
 from dsresults.store import Store

@@ -25,6 +25,11 @@ def whole(value: float) -> str:
     return f"{round(value):,}".replace(",", NARROW)
 
 
+def signed(exponent: float) -> str:
+    """An exponent to the hundredth, with a minus sign that is one."""
+    return f"{exponent + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "\u2212")
+
+
 def counted(number: int, noun: str) -> str:
     """So many of it: `1 check`, `2 checks`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

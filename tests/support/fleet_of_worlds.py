@@ -15,6 +15,7 @@ from worlds import World
 
 from dsharness.errors import EngineError
 from dsharness.model import (
+    CampaignKind,
     CpuProfile,
     Fact,
     Finding,
@@ -29,7 +30,7 @@ from dsharness.model import (
     TurnState,
     Workload,
 )
-from dslab.campaign_loop import Answers, CampaignKind, Together, claimed
+from dslab.campaign_loop import Answers, Together, claimed
 from dslab.laboratory import SpentTime
 from dslab.step_profiles import profile_steps, sides_of
 from dsmany.attached import begin_run

@@ -164,6 +164,11 @@ COMMANDS = {
         place="levels:levels",
         summary="Measure rows under rising load: latency and rate of each level, and the knee.",
     ),
+    "sizes": Lazy(
+        place="sizes:sizes",
+        summary="Measure rows on directories of several sizes: how their cost grows, and whose "
+        "grows more.",
+    ),
     "endurance": Lazy(
         place="endurance:endurance",
         summary="Load a row for a long time in phases: no operation may fail; drifts of latency "

@@ -55,20 +55,13 @@ def schemes(  # noqa: PLR0913 - each is an option
     """
     from rich.console import Console
 
-    from dsbisect.cli.search_progress import Watch
+    from dsbisect.cli.search_progress import WatchOfLabs
     from dsbisect.schemes_study import SchemesRequest, SchemesStudy
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_series, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsresults.store import Store
-
-    class SchemesWatch(Watch):
-        """Counts schemes: the lab of each one begins with its row alone."""
-
-        def begin(self, rows: Sequence[str], questions: int) -> None:
-            if not self._rows:
-                super().begin(rows, questions)
 
     checked = load_matrix(matrix)
     line = chains(find_series(checked, checked.defaults.series))
@@ -79,7 +72,7 @@ def schemes(  # noqa: PLR0913 - each is an option
         schemes=tuple(scheme or ()), relock=relock, keep=keep,
     )  # fmt: skip
     check_rows(checked, known)
-    with Store.open(store) as opened, SchemesWatch() as watch:
+    with Store.open(store) as opened, WatchOfLabs() as watch:
         study = SchemesStudy(request=request, engine=detect(), store=opened, watcher=watch)
         lines = study.lines()
     if as_json:

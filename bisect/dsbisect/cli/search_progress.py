@@ -163,6 +163,14 @@ class Watch:
         self._console.print(f"[dim]{self._elapsed:5.0f} s[/] {text}", soft_wrap=True)
 
 
+class WatchOfLabs(Watch):
+    """A ``Watch`` of several labs: what all of them prepare is named once, before the first."""
+
+    def begin(self, rows: Sequence[str], questions: int) -> None:
+        if not self._rows:
+            super().begin(rows, questions)
+
+
 def _line_of(line: Sequence[str]) -> str:
     """A line of candidates; the middle of a long one is only counted."""
     if len(line) > 8:

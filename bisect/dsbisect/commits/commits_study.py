@@ -32,9 +32,9 @@ from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
 from dsharness.measure.profiler import check_profiler
-from dsharness.model import Boundary, Campaign, Finding, Image, Sample
+from dsharness.model import Boundary, Campaign, CampaignKind, Finding, Image, Sample
 from dsharness.products import product
-from dslab.campaign_loop import Answers, CampaignKind, Together, asked_in_turn
+from dslab.campaign_loop import Answers, Together, asked_in_turn
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher

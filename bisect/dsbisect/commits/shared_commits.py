@@ -32,11 +32,20 @@ from dsharness.content_key import content_key
 from dsharness.errors import SourceError
 from dsharness.matrix import find_settings
 from dsharness.measure.profiler import check_profiler
-from dsharness.model import Campaign, Finding, Provenance, SharedRun, Turn, Value, Workload
+from dsharness.model import (
+    Campaign,
+    CampaignKind,
+    Finding,
+    Provenance,
+    SharedRun,
+    Turn,
+    Value,
+    Workload,
+)
 from dsharness.plain_text import without_credentials
 from dsharness.products import product
 from dsimages.image_set import lock_of
-from dslab.campaign_loop import Answers, CampaignKind
+from dslab.campaign_loop import Answers
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps, sides_of
 from dslab.watcher import Watcher

@@ -24,8 +24,8 @@ from dsbuilds.history.relevant_files import server_key
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.measure.metrics import find_metric
-from dsharness.model import Boundary, Campaign, Sample, Workload
-from dslab.campaign_loop import CampaignKind, CampaignOrder
+from dsharness.model import Boundary, Campaign, CampaignKind, Sample, Workload
+from dslab.campaign_loop import CampaignOrder
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher

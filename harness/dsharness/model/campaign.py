@@ -105,11 +105,14 @@ class SearchChoice(Value):
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+CampaignKind = Literal["rows", "commits", "measure", "levels", "sizes", "endurance", "validate"]
+
+
 class Campaign(Value):
     """One search: what was asked, and in the end what was answered."""
 
     id: str
-    kind: Literal["rows", "measure", "levels", "endurance", "commits", "validate"] = "rows"
+    kind: CampaignKind = "rows"
     series_id: str
     line: tuple[str, ...] = Field(default=(), description="the candidates asked about, in order")
     unmeasured: dict[str, str] = Field(

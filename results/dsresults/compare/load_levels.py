@@ -82,14 +82,22 @@ def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLev
 def _why_none(samples: Sequence[Sample]) -> tuple[str, bool]:
     """Why no run is valid, and whether that is the load's doing in all of them."""
     if not samples:
-        return "not measured", False
+        return unusable(samples), False
     last = samples[-1]
     # What the load says of itself is an objection and an excuse; other disturbances only excuse.
     own = [[why for why in each.disturbed if why in each.invalid] for each in samples]
     if all(own):
         return f"the load was the limit at this level: {'; '.join(own[-1])} ({last.log})", True
+    return unusable(samples), False
+
+
+def unusable(samples: Sequence[Sample]) -> str:
+    """Why none of these can be used."""
+    if not samples:
+        return "not measured"
+    last = samples[-1]
     why = "; ".join(dict.fromkeys((*last.invalid, *last.disturbed)))
-    return f"none of {counted(len(samples), 'run')} can be used: {why} ({last.log})", False
+    return f"none of {counted(len(samples), 'run')} can be used: {why} ({last.log})"
 
 
 def whole_times(sample: Sample) -> Latencies:

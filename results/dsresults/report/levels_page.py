@@ -18,12 +18,12 @@ from dsresults.report.percentile_chart import (
     MOST_LINES,
     PLOT,
     AxisMark,
-    TimeScale,
+    LogScale,
+    log_scale,
     points_text,
     short_name,
     spread,
     time_marks,
-    time_scale,
 )
 
 DRAWN = (50.0, 99.0)
@@ -64,7 +64,7 @@ def levels_chart(found: LoadLevels) -> LevelsChart:
         if (each := level.at(percent))
     ]  # fmt: skip
     highest = 1.04 * max(level.asked_per_s for row in rows for level in row.levels)
-    scale = time_scale(times) if times else None
+    scale = log_scale(times) if times else None
     return LevelsChart(
         title=f"Latency over the rate, {found.workload_id}",
         description="; ".join(f"{row.row}: {row.knee}" for row in rows),
@@ -86,7 +86,7 @@ def _rate_marks(highest: float) -> tuple[AxisMark, ...]:
     return tuple(AxisMark(at=_x(rate, highest), label=significant(rate)) for rate in steps)
 
 
-def _lines(rows: Sequence[RowLevels], highest: float, scale: TimeScale) -> tuple[LevelLine, ...]:
+def _lines(rows: Sequence[RowLevels], highest: float, scale: LogScale) -> tuple[LevelLine, ...]:
     known = [
         (pattern, row, percent, places)
         for pattern, row in enumerate(rows)
@@ -112,7 +112,7 @@ def _lines(rows: Sequence[RowLevels], highest: float, scale: TimeScale) -> tuple
 
 
 def _places(
-    row: RowLevels, percent: float, highest: float, scale: TimeScale
+    row: RowLevels, percent: float, highest: float, scale: LogScale
 ) -> dict[float, tuple[float, float]]:
     """Where the levels stand that have this percentile, by their rates."""
     return {

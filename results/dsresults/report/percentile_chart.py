@@ -82,15 +82,20 @@ class PercentileChart(LinePlot):
         return next((each.pattern for each in self.lines if each.candidate == candidate), None)
 
 
-class TimeScale(Value):
-    """Times on the log axis, the longest at the top."""
+class LogScale(Value):
+    """Values on a log axis, the largest at the top or on the right."""
 
     low: float
     high: float
 
-    def y(self, us: float) -> float:
-        share = math.log(us / self.low) / math.log(self.high / self.low)
-        return round(PLOT.bottom - (PLOT.bottom - PLOT.top) * share, 1)
+    def y(self, value: float) -> float:
+        return round(PLOT.bottom - (PLOT.bottom - PLOT.top) * self._share(value), 1)
+
+    def x(self, value: float) -> float:
+        return round(PLOT.left + (PLOT.right - PLOT.left) * self._share(value), 1)
+
+    def _share(self, value: float) -> float:
+        return math.log(value / self.low) / math.log(self.high / self.low)
 
 
 class PercentScale(Value):
@@ -137,7 +142,7 @@ def drawn_candidates(
 def _chart(latencies: OperationLatencies, curves: Sequence[LatencyCurve]) -> PercentileChart:
     reached = [each for curve in curves for each in curve.percentiles]
     times = [us for each in reached for us in (each.us, each.low_us, each.high_us) if us]
-    scale = time_scale(times) if times else None
+    scale = log_scale(times) if times else None
     across = PercentScale(nines=max((nines_of(each.percent) for each in reached), default=1.0))
     return PercentileChart(
         latencies=latencies,
@@ -159,7 +164,7 @@ def _told(curve: LatencyCurve) -> str:
 
 
 def _lines(
-    curves: Sequence[LatencyCurve], across: PercentScale, scale: TimeScale
+    curves: Sequence[LatencyCurve], across: PercentScale, scale: LogScale
 ) -> tuple[CurveLine, ...]:
     ends = [scale.y(curve.percentiles[-1].us) for curve in curves]
     return tuple(
@@ -178,7 +183,7 @@ def _lines(
     )
 
 
-def _band(percentiles: Sequence[Percentile], across: PercentScale, scale: TimeScale) -> str:
+def _band(percentiles: Sequence[Percentile], across: PercentScale, scale: LogScale) -> str:
     """Along the highest of the samples, and back along the lowest."""
     highest = [(across.x(p.percent), scale.y(p.high_us)) for p in percentiles if p.high_us]
     lowest = [(across.x(p.percent), scale.y(p.low_us)) for p in percentiles if p.low_us]
@@ -210,14 +215,14 @@ def spread(places: Sequence[float]) -> list[float]:
     return moved
 
 
-def time_scale(times: Sequence[float]) -> TimeScale:
-    """Around all of them, and wide enough that a steady time looks steady."""
-    low, high = min(times), max(times)
+def log_scale(values: Sequence[float]) -> LogScale:
+    """Around all of them, and wide enough that a steady value looks steady."""
+    low, high = min(values), max(values)
     wider = max(1.1, math.sqrt(2 * low / high))
-    return TimeScale(low=low / wider, high=high * wider)
+    return LogScale(low=low / wider, high=high * wider)
 
 
-def time_marks(scale: TimeScale) -> tuple[AxisMark, ...]:
+def time_marks(scale: LogScale) -> tuple[AxisMark, ...]:
     return tuple(
         AxisMark(at=scale.y(us), label=f"{us / 1000:g} ms")
         for us in round_values(scale.low, scale.high)

@@ -39,8 +39,17 @@ from watchers import RecordingWatcher
 from benchmarks.many.asked_statements import asked
 from dsbisect.watch_stages import SearchStages
 from dsharness.errors import EngineError, StoppedError, UpgradedError
-from dsharness.model import Boundary, Campaign, Machine, RunState, SharedRun, TurnState, Workload
-from dslab.campaign_loop import CampaignKind, CampaignOrder, CampaignState, asked_in_turn
+from dsharness.model import (
+    Boundary,
+    Campaign,
+    CampaignKind,
+    Machine,
+    RunState,
+    SharedRun,
+    TurnState,
+    Workload,
+)
+from dslab.campaign_loop import CampaignOrder, CampaignState, asked_in_turn
 from dsmany.attached import RunTold, begin_run, cancel_run
 from dsmany.fleet import class_of
 from dsmany.shared_answers import campaigns_of

@@ -22,6 +22,7 @@ JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", 
 PLAN = ("plan", "--drop", "5")
 MEASURE = ("measure", "debian-13")
 ENDURANCE = ("endurance", "debian-12", "--workload")
+SIZES = ("sizes", "debian-12", "--workload")
 LEVELS = ("levels", "debian-12", "--workload", "search-as-user")
 LOAD = ("load",)
 VALIDATE = ("validate", "--row", "debian-13")
@@ -120,6 +121,15 @@ CASES = (
     ((*ENDURANCE, "session", "--phases", "101:1"), (), "101:1 is no phase"),
     ((*ENDURANCE, "session", "--phases", "50:0"), (), "50:0 is no phase"),
     ((*ENDURANCE, "session", "--minutes", "0"), (), "--minutes"),
+    ((*SIZES, "session", "--sizes", "1000"), (), "--sizes 1000: growth is over 2 to 10 sizes"),
+    ((*SIZES, "session", "--sizes", "1000,1000"), (), "growth is over 2 to 10 sizes"),
+    ((*SIZES, "session", "--sizes", "1000,many"), (), "'many' is no number of users"),
+    ((*SIZES, "session", "--sizes", "1000,10000000"), (), "'10000000' is no number of users"),
+    ((*SIZES, "session@1000"), (), "--workload session@1000 has a size of its own"),
+    ((*SIZES, "dns-udp"), (), "dns-udp is no load on a directory's users"),
+    ((*SIZES, "disturbed-paged"), (), "cost says nothing of workload 'disturbed-paged@1000'"),
+    ((*SIZES, "session", "--metric", "rate"), (), "rate says nothing of workload 'session@1000'"),
+    ((*SIZES, "session", "--runs", "1"), (), "--runs"),
     (("levels", "--workload", "session"), (), "ROW"),
     (LEVELS, ("--levels", "50,many"), "--levels 50,many: not numbers with commas between"),
     (LEVELS, ("--levels", "50,"), "--levels 50,: not numbers"),

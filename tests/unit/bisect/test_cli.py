@@ -30,8 +30,8 @@ ROW = {
     "packages": {"kind": "apt", "install": ["389-ds-base"]},
 }
 COMMANDS = (
-    "doctor", "measure", "load", "schemes", "levels", "endurance", "explain", "plan", "build make",
-    "build list", "build survey", "judge", "reproduce", "report", "serve", "history",
+    "doctor", "measure", "load", "schemes", "levels", "sizes", "endurance", "explain", "plan",
+    "build make", "build list", "build survey", "judge", "reproduce", "report", "serve", "history",
     "compare", "validate", "verify", "watch run", "watch show", "watch set", "watch release",
     "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",

@@ -10,13 +10,12 @@ from worlds import sample_of
 
 from dsbisect.levels_study import (
     CAPACITY_RUNS,
-    TRIES,
     Capacity,
     LevelsRequest,
     at_rate,
     closed_loop,
-    gave_up,
 )
+from dsbisect.open_campaigns import TRIES, gave_up
 from dsharness.errors import InconclusiveError
 from dsharness.loads.load import run_size
 from dsharness.machine.host import session_id

@@ -1,0 +1,83 @@
+"""Campaigns that look for nothing and have no end: what is stored counts, more may be asked.
+
+Each is of one load on some rows, which take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dsbisect.rows_study import RowsAsked
+from dsharness.errors import InconclusiveError
+from dsharness.machine.host import session_id
+from dsharness.model import CampaignKind, Sample, Workload
+from dslab.campaign_loop import CampaignOrder
+from dslab.laboratory import Laboratory
+from dslab.watcher import Watcher
+from dsresults.store import Store
+from dssearch.planner import Rounds
+from dssearch.question import History, Question
+
+TRIES = 4  # runs that are not valid, one after the other
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenCampaigns:
+    """Those of one kind, in one lab."""
+
+    asked: RowsAsked
+    kind: CampaignKind
+    lab: Laboratory
+    store: Store
+    watcher: Watcher
+
+    def valid(
+        self, load: Workload, rows: tuple[str, ...], runs: int, later: int = 0
+    ) -> list[Sample]:
+        """All samples of this load, when each row has so many valid runs or fails again."""
+
+        def missing(history: History) -> int:
+            valid = (
+                sum(sample.valid for sample in history.of(row))
+                for row in rows
+                if not gave_up(history.of(row))
+            )
+            return runs - min(valid, default=runs)
+
+        return self.samples(load, rows, missing, later)
+
+    def samples(
+        self,
+        load: Workload,
+        rows: tuple[str, ...],
+        missing: Callable[[History], int],
+        later: int = 0,
+        series: str = "",
+    ) -> list[Sample]:
+        """All samples of this load, also those that cannot be used, when none is missing."""
+        order = CampaignOrder(
+            question=Question(
+                series_id=series or (rows[0] if len(rows) == 1 else self.kind),
+                line=rows,
+                workload_id=load.id,
+                settings_id=self.asked.settings.id,
+                metric=self.asked.metric,
+            ),
+            workload=load,
+            search=Rounds(missing=missing, open_end=True, later=later),
+            lab=self.lab,
+            store=self.store,
+            kind=self.kind,
+        )
+        with suppress(InconclusiveError):  # disturbed again and again: the answer says so
+            order.run(self.watcher)
+        campaign = order.unfinished
+        return self.store.samples(campaign_id=campaign.id) if campaign else []
+
+
+def gave_up(samples: Sequence[Sample]) -> bool:
+    """Whether this start of the lab should try no more; the next one does."""
+    latest = [each for each in samples if each.session == session_id()][-TRIES:]
+    return len(latest) == TRIES and not any(each.valid for each in latest)

@@ -1,0 +1,64 @@
+"""Rows with the same load on directories of several sizes: how its cost grows.
+
+Each size is a workload and a lab of its own, one after the other; rows take turns within it. What
+is stored counts: the same request goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dsbisect.open_campaigns import OpenCampaigns
+from dsbisect.rows_study import RowsAsked, row_lab
+from dsharness.containers.engine import Engine
+from dsharness.measure.metrics import find_metric, refuse_unfit
+from dsharness.model import DirectoryWorkload, Sample, Workload
+from dslab.watcher import Watcher
+from dsresults.compare.size_growth import SizeGrowth, grown
+from dsresults.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizesRequest(RowsAsked):
+    """Which rows, with which load; its workloads are that load at each size."""
+
+    rows: tuple[str, ...]
+    load: Workload
+    runs: int = 5
+
+    @property
+    def sized(self) -> dict[int, Workload]:
+        """The load at each size, the smallest first; UsageError where the metric says nothing."""
+        refuse_unfit(find_metric(self.metric), self.workloads)
+        loads = [each for each in self.workloads if isinstance(each, DirectoryWorkload)]
+        return {each.users: each for each in sorted(loads, key=lambda load: load.users)}
+
+
+def measure_sizes(
+    request: SizesRequest, engine: Engine, store: Store, watcher: Watcher
+) -> SizeGrowth:
+    """Prepare the rows at each size, and measure them there."""
+    sized, taken = request.sized, dict[int, list[Sample]]()
+    watcher.begin([f"{row}@{users}" for users in sized for row in request.rows], 1)
+    for users, load in sized.items():
+        asked = replace(request, workloads=(load,))
+        later = len(request.rows) * request.runs * (len(sized) - len(taken) - 1)
+        with row_lab(
+            asked, request.rows, 1, engine=engine, store=store, watcher=watcher, duet=False
+        ) as lab:
+            for failure in lab.failures.values():
+                raise failure
+            campaigns = OpenCampaigns(
+                asked=asked, kind="sizes", lab=lab, store=store, watcher=watcher
+            )
+            taken[users] = campaigns.valid(load, request.rows, request.runs, later)
+    begun = [sample.started_at for samples in taken.values() for sample in samples]
+    return SizeGrowth(
+        workload_id=request.load.id,
+        title=request.load.title,
+        metric=request.metric,
+        asked_runs=request.runs,
+        measured_from=min(begun),
+        measured_until=max(begun),
+        rows=grown(find_metric(request.metric), request.rows, taken),
+    )

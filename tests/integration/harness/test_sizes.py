@@ -1,0 +1,77 @@
+"""A real row on directories of two sizes: what looks at every entry grows, an index does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lab import dsbisect, small_matrix, start
+
+from dsharness.errors import ExitCode
+from dsresults.store import Store
+
+pytestmark = pytest.mark.whole
+
+WORKLOAD = """\
+workloads:
+  - id: small
+    title: "searches for one of 40 users"
+    tool: ldapload
+    threads: 2
+    users: 40
+    distinct_users: 40
+    requests:
+      - {{filter: "{filter}", entries: 1}}
+    duration_s: 0.5
+    most_s: 1.0
+    operations: 50
+"""
+
+
+def stored(folder: Path) -> dict[str, int]:
+    """How many samples each size has."""
+    with Store.open(f"sqlite:///{folder}/results.db") as store:
+        return {
+            campaign.workload_id: len(store.samples(campaign_id=campaign.id))
+            for campaign in store.campaigns()
+        }
+
+
+def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path: Path) -> None:
+    small_matrix(tmp_path)
+    every, indexed = "(!(!(uid={user})))", "(uid={user})"
+    words = ("sizes", "debian-12", "--sizes", "1000,200", "--runs", "3", "--output", "out")
+    (tmp_path / "every.yaml").write_text(WORKLOAD.format(filter=every), encoding="utf-8")
+    (tmp_path / "indexed.yaml").write_text(WORKLOAD.format(filter=indexed), encoding="utf-8")
+
+    begun = start(tmp_path, *words, "--workload", "every.yaml")
+    begun.until("workload small-1000")
+    begun.until("debian-12:")
+    assert begun.end()[0] == ExitCode.INTERRUPTED
+    before = stored(tmp_path)
+    assert before["small-200"] >= 3
+
+    done = dsbisect(tmp_path, *words, "--workload", "every.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "resuming small-200" in done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert [each["users"] for each in row["points"]] == [200, 1000]
+    assert all(each["runs"] >= 3 for each in row["points"])
+    low, high = row["exponent"]["interval"]
+    assert 0.5 < row["exponent"]["value"] < 1.2  # a part of each search does not grow
+    assert low <= row["exponent"]["value"] <= high
+    assert stored(tmp_path)["small-200"] == before["small-200"]
+
+    after = stored(tmp_path)
+    again = dsbisect(tmp_path, *words, "--workload", "every.yaml")
+    assert again.returncode == 0, again.stderr
+    assert stored(tmp_path) == after
+    assert again.stdout.rstrip().splitlines()[-1] == "out/sizes.html"
+    page = (tmp_path / "out/sizes.html").read_text(encoding="utf-8")
+    assert page.count("<polyline") == 2  # the row's line, and its key
+
+    done = dsbisect(tmp_path, *words, "--workload", "indexed.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert abs(row["exponent"]["value"]) < 0.3
