@@ -6,7 +6,7 @@ one gets two, so that a proof's comparisons are built and measured at the same t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self, TypeVar
@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from dsharness.content_key import content_key
 from dsharness.errors import InconclusiveError
+from dsharness.measure.metrics import find_metric
 from dsharness.model import (
     Campaign,
     CampaignKind,
@@ -28,6 +29,7 @@ from dsharness.model import (
 from dslab.campaign_loop import turn_of
 from dsmany.fleet import FleetMember, campaign_id_of, fit_for, lost_to, strayed
 from dsmany.job_queue import JobQueue
+from dsmany.run_noise import RunNoise, noisier, run_noise
 from dsresults.store import Store
 from dsresults.store.records import give_up_turns, put_turn
 from dssearch.planner import advance, history_of
@@ -176,6 +178,14 @@ class PlannedAnswers:
             run = _without(store, run, fleet, reasons)
             turns = {each: store.turns(each) for each in open_ids}
             samples = {each: store.samples(campaign_id=each) for each in open_ids}
+        calm, noisy = _without_noisy(
+            run, fleet, [each for each in campaigns if each.id in turns], turns, samples
+        )
+        if noisy:
+            run = calm
+            with store.database.writing() as own:  # a machine's role may not: its samples count
+                give_up_turns(own, noisy)
+            turns = {each: store.turns(each) for each in open_ids}
         busy = _with_turns(turns)
         if lost := lost_to(run, fleet, busy):
             for campaign_id in turns:
@@ -319,6 +329,32 @@ def _without(
     if given_up < len(reasons) or not fit_for(run, fleet):
         raise InconclusiveError("; ".join(left_out.values()))
     return run
+
+
+def _without_noisy(
+    run: SharedRun,
+    fleet: Sequence[FleetMember],
+    campaigns: Iterable[Campaign],
+    turns: Mapping[str, Sequence[Turn]],
+    samples: Mapping[str, Sequence[Sample]],
+) -> tuple[SharedRun, list[str]]:
+    """Leave machines out whose runs vary too much, if others stay; the ids of their turns."""
+    noises: dict[str, RunNoise] = {}
+    for campaign in campaigns:
+        metric = find_metric(campaign.metric)
+        found = run_noise(turns[campaign.id], samples[campaign.id], metric)
+        for machine, noise in found.items():
+            noises[machine] = noises.get(machine, RunNoise()) + noise
+    names = {member.machine.id: member.machine.name for member in fleet}
+    why = {
+        machine: f"{names.get(machine, machine)}: {reason}"
+        for machine, reason in noisier(noises, names).items()
+        if machine not in run.left_out
+    }
+    calm = run.model_copy(update={"left_out": {**run.left_out, **why}})
+    if not why or not fit_for(calm, fleet):
+        return run, []
+    return calm, [turn.id for each in turns.values() for turn in each if turn.machine in why]
 
 
 def ends_of(campaign: Campaign, prepared: Prepared) -> Mapping[str, str]:

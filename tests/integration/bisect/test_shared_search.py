@@ -35,6 +35,7 @@ from measured import WorldBenches
 from postgresql_cluster import Cluster, running_cluster
 from sqlalchemy import text
 from watchers import RecordingWatcher
+from worlds import World
 
 from benchmarks.many.asked_statements import asked
 from dsbisect.watch_stages import SearchStages
@@ -320,6 +321,33 @@ def test_where_all_machines_lie_a_run_is_inconclusive(
     assert ended.state is RunState.FAILED
     assert "a sample is of another class" in ended.why
     assert store.samples() == []
+
+
+def search_by(store: Store, noise: float, machines: str = "ab") -> tuple[SharedRun, int]:
+    """A small step; b's runs vary so much. The run, and the samples that count."""
+    levels = {name: 1.0 if name < "d" else 1.1 for name in LINE}
+    with fleet_of(store, *machines, study=WorldStudy(world=World(levels, noise=0.03))) as fleet:
+        run = begun(store)
+        fleet.labs["b"] = WorldLab(World(levels, noise=noise, seed=1), machine="b")
+        ended = finished(fleet, run)
+    assert ended.state is RunState.DONE
+    whole = [turn for turn in turns_of(store, run) if turn.state is TurnState.DONE]
+    return ended, sum(len(turn.candidates) for turn in whole)
+
+
+def test_a_machine_whose_runs_vary_too_much_is_left_out(store: Store) -> None:
+    """What it measured counts no more, and the other one alone names the step."""
+    ended, counted = search_by(store, noise=0.4)
+    assert "b: its runs of one candidate vary by" in ended.left_out["b"]
+    assert "those of a by" in ended.left_out["b"]
+    counting = [turn for turn in turns_of(store, ended) if turn.state is TurnState.DONE]
+    assert {turn.machine for turn in counting} == {"a"}
+    assert counted < 60
+    prove_whole(store, ended)
+
+
+def test_a_machine_that_varies_as_usual_or_is_alone_stays(store: Store) -> None:
+    assert search_by(store, noise=0.03)[0].left_out == {}
 
 
 def test_without_a_machine_a_run_is_inconclusive_with_the_reasons(store: Store) -> None:
