@@ -52,8 +52,11 @@ class Counter(Protocol):
     busier: ClassVar[float]  # times, under load, than without: then a thread works for operations
     least: ClassVar[float]  # of the first kind, in a short run: fewer drown in other work
     most: ClassVar[int]  # operations of the short run
-    agree: ClassVar[float]  # two differences that are so close are of the operations alone
     within: ClassVar[str]  # "under valgrind"
+
+    def close(self, kind: Metric) -> float:
+        """Two differences that are so close are of the operations alone."""
+        ...
 
     def begin(self, at: Bench, workload: Workload) -> None:
         """Get a server ready to be counted."""
@@ -122,7 +125,8 @@ def _count(
             more = difference(short[kind], long[kind], idle[kind], counter.busier)
             seen.append(more / count)
         found = {
-            kind: agreed(seen, counter.agree, kind.floor or 0.0) for kind, seen in each.items()
+            kind: agreed(seen, counter.close(kind), kind.floor or 0.0)
+            for kind, seen in each.items()
         }
         known = {kind: value for kind, value in found.items() if value is not None}
         if len(known) == len(each):

@@ -1,4 +1,4 @@
-"""What real servers in valgrind tell: the same instructions each time, and memory that stays."""
+"""What is counted of real servers: the same each time; and memory that stays, in valgrind."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from benches import MATRIX, golden_of, image_of
+from benches import MATRIX, benched, golden_of, image_of
 from turns import turn_of
 
 from dsbuilds.toolchains.toolchain_image import check_tools
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import available_cpus, machine_now, share_cpus
+from dsharness.matrix import find_settings, find_workload
 from dsharness.measure.exact_count import take_count
-from dsharness.measure.exact_counters import CALLGRIND, Callgrind, Valgrind
+from dsharness.measure.exact_counters import CALLGRIND, Callgrind, Strace, Valgrind
 from dsharness.measure.heap_growth import MASSIF, take_heap_growth
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
@@ -62,3 +63,19 @@ def test_a_released_server_keeps_little_of_a_bind(engine: Engine) -> None:
     assert growth.operations > 100
     # Debian 12's 2.3.1 keeps 56 bytes in each run, allocated by a thread of connections.
     assert sum(each.bytes_per_operation for each in growth.stays) < 200, growth.stays
+
+
+def test_system_calls_of_a_search_are_the_same_each_time(engine: Engine) -> None:
+    """Without turbo mode, in which a thread keeps a connection that was busy for five seconds."""
+    load = find_workload(MATRIX, "search-equality@100")
+    golden = golden_of(
+        engine, "debian-13", find_settings(MATRIX, "no-turbo-mode"), content=load.content
+    )
+    with benched(engine, golden) as at:
+        samples = [take_count(at, turn_of(load, turn), Strace()) for turn in range(2)]
+    assert [sample.invalid for sample in samples] == [(), ()]
+    first, second = (sample.value("syscalls") or 0 for sample in samples)
+    assert first == pytest.approx(second, rel=0.05)
+    assert 5 < first < 50
+    assert [sample.value("fsyncs") for sample in samples] == [0.0, 0.0]
+    assert all(0 < (sample.value("futexes") or 0) < first for sample in samples)

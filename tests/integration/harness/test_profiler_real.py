@@ -79,6 +79,6 @@ def test_the_load_and_the_server_s_log_agree_about_time(engine: Engine) -> None:
     assert times is not None
     search = times.kinds["search"]
     assert search.seen is not None
-    assert search.seen.count == search.whole.count, "of the same operations"
+    assert 0 <= search.whole.count - search.seen.count < 10, "the lab itself looks, too"
     way_us = search.seen.at_us(50) - search.whole.at_us(50)
     assert 0 < way_us < 1000, "a request and an answer over the loopback"

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from dsharness.measure.exact_count import CountedRun, agreed, difference, operations_of
 from dsharness.measure.exact_counters import Callgrind, own_counts
+from dsharness.measure.metrics import INSTRUCTIONS
 
 COST = 140_000.0
-CLOSE = Callgrind.agree
+CLOSE = Callgrind().close(INSTRUCTIONS)
 
 
 def test_two_that_agree_are_the_answer() -> None:
