@@ -58,7 +58,7 @@ from dsmany.turn_record import SharedState
 from dsresults.profile_pair import stored_profiles
 from dsresults.store import Store
 from dsresults.store.database import VERSION_TABLE
-from dsresults.store.shared_records import find_turn
+from dsresults.store.shared_records import drain_machine, find_turn, put_machine
 from dsresults.watch.alarms import AlarmState
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
@@ -149,6 +149,48 @@ def test_no_step_reads_a_table_from_end_to_end(store: Store) -> None:
         whole = work.whole_tables(store)
     assert len(work.statements) > 100
     assert whole == {}
+
+
+def test_a_drained_machine_ends_its_turn_and_gets_none_until_that_is_undone(store: Store) -> None:
+    with fleet_of(store, "a", "b") as fleet:
+        run = begun(store)
+        while not any(turn.machine == "b" for turn in turns_of(store, run)):
+            fleet.do(fleet.jobs()[0])
+        drains(store, "b", drained=True)
+        had = {turn.id for turn in turns_of(store, run) if turn.machine == "b"}
+        finished(fleet, run)
+        of_b = [turn for turn in turns_of(store, run) if turn.machine == "b"]
+        assert {turn.id for turn in of_b} == had
+        assert {turn.state for turn in of_b} == {TurnState.DONE}
+        drains(store, "b", drained=False)
+        again = begin_run(store, {"world": "again"}, machines=2, class_name="")
+        finished(fleet, again)
+    assert {turn.machine for turn in turns_of(store, again)} == {"a", "b"}
+    prove_whole(store, run)
+
+
+def drains(store: Store, name: str, *, drained: bool) -> None:
+    with store.database.writing() as connection:
+        drain_machine(connection, name, drained=drained)
+
+
+def test_only_machines_of_the_class_that_was_asked_for_take_turns(store: Store) -> None:
+    """Though it is not the largest; without one there, the run waits."""
+    asked = class_of(Machine(id="c", facts=OTHER))
+    with fleet_of(store, "a", "b", "c") as fleet:
+        worker = fleet.workers["c"]
+        worker._machine = worker._machine.model_copy(update={"class_name": asked})
+        with store.database.writing() as connection:
+            put_machine(store.database, connection, worker._machine)
+        fleet.labs["c"] = WorldLab(STEP, machine="c", facts=OTHER)
+        waits = begin_run(store, {"world": "none"}, machines=2, class_name="ARM")
+        fleet.do(fleet.jobs()[0])
+        assert fleet.jobs() == []
+        assert now(store, waits).preparing == ""
+        run = begin_run(store, {"world": "step"}, machines=2, class_name=asked)
+        finished(fleet, run)
+    assert {turn.machine for turn in turns_of(store, run)} == {"c"}
+    prove_whole(store, run)
 
 
 def test_runs_are_spread_over_all_machines(store: Store) -> None:
