@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -13,7 +13,7 @@ from dsharness.content_key import content_key
 from dsharness.errors import InconclusiveError, StoppedError, StoreError, UpgradedError, UsageError
 from dsharness.model import Campaign, RunState, SharedRun, Turn, TurnState
 from dslab.watcher import Watcher
-from dsmany.fleet import fit_for, fleet_of
+from dsmany.fleet import FleetMember, fit_for, fleet_of
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of, ends_of, question_of, settle_run
 from dsmany.shared_search import SharedStudy
@@ -158,19 +158,14 @@ class RunTold:
         for machine, why in run.left_out.items():
             if self._new(f"left out {machine}"):
                 self._watcher.preparing(names.get(machine, machine), f"left out: {why}")
-        fit = fit_for(run, fleet)
-        if run.state is RunState.RUNNING and not fit:
-            self._say(rows[0], "waiting for a machine: `dsbisect machines` shows who is there")
-        elif run.unprofiled:
-            self._say(rows[0], f"not profiled: {run.unprofiled}")
-        elif run.alone:
-            doing = "profiled" if run.answered else "prepared"
-            self._say(rows[0], f"{doing} by {names.get(run.alone, run.alone)}")
-        else:
-            self._say("", "")
+        doing = _doing(run, fleet, names)
+        if not run.answered:
+            self._say(rows[0], doing)
         if run.prepared is not None:
             self._tell_prepared(run.prepared.unmeasurable, rows)
         self._tell_campaigns(run, names)
+        if run.answered:
+            self._say(rows[0], doing)
 
     def _tell_prepared(self, failed: Mapping[str, str], rows: tuple[str, ...]) -> None:
         for row in rows:
@@ -230,6 +225,19 @@ class RunTold:
         if what and what != self._state:
             self._watcher.preparing(row, what)
         self._state = what
+
+
+def _doing(run: SharedRun, fleet: Sequence[FleetMember], names: Mapping[str, str]) -> str:
+    """What a run waits for, or what one machine does for all; empty while turns are taken."""
+    if run.unprofiled:
+        return f"not profiled: {run.unprofiled}"
+    if run.state is not RunState.RUNNING:
+        return ""
+    if not fit_for(run, fleet):
+        return "waiting for a machine: `dsbisect machines` shows who is there"
+    if run.alone:
+        return f"{'profiled' if run.answered else 'prepared'} by {names.get(run.alone, run.alone)}"
+    return ""
 
 
 def refuse_unanswered(run: SharedRun) -> None:

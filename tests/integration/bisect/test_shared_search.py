@@ -557,6 +557,10 @@ def test_one_machine_that_took_part_profiles_both_sides_after_the_answer(store: 
         assert campaigns_of(store, run)[0].boundary is not None
         assert now(store, run).state is RunState.RUNNING
         (job,) = [each for each in fleet.jobs() if each["task_name"] == "dsbisect.profile"]
+        told = RecordingWatcher()
+        RunTold(store, PROFILED, told)._tell(now(store, run), LINE)
+        assert told.names[-2:] == ["answered", "preparing"]
+        assert told.records[-1] == ("preparing", "a", f"profiled by {machine}")
         ended = finished(fleet, run)
         assert (ended.state, ended.unprofiled) == (RunState.DONE, "")
         assert machine in ended.took_part
