@@ -58,6 +58,7 @@ class OperationLatencies(Value):
     workload_id: str
     operation: str
     scheduled: bool = Field(description="timed from when an operation should have begun")
+    since: str = Field(default="", description="what these times are, in words")
     curves: tuple[LatencyCurve, ...]
 
 
@@ -94,8 +95,19 @@ def _of_column(
                 workload_id=column.workload_id,
                 operation=operation,
                 scheduled=kept[0].scheduled and operation in kept[0].latencies,
+                since=_since(kept[0], operation),
                 curves=curves,
             )
+
+
+def _since(sample: Sample, operation: str) -> str:
+    if not sample.scheduled:
+        return "from when an operation was sent: a closed loop asks less while the server is slow"
+    if operation == LATENESS:
+        return "from when an operation was due until the load noticed it"
+    if operation in sample.latencies:
+        return "from when an operation should have begun"
+    return "from when an operation was sent: before that it waited for a free connection"
 
 
 def _told(sample: Sample) -> Mapping[str, Latencies]:

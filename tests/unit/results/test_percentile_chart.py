@@ -138,6 +138,7 @@ def test_a_schedule_has_three_kinds_of_times_each_with_its_curves() -> None:
 
     comparison = BARE.sections[0].comparison
     found = latency_curves(comparison, [scheduled(sample) for sample in BARE.samples])
+    assert len({each.since for each in found}) == 3, "each says what its times are"
     said = {
         each.operation: (each.scheduled, each.curves[0].max_us)
         for each in found
