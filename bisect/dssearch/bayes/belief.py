@@ -271,7 +271,7 @@ def believe(
         low=bounds[0],
         high=bounds[1],
         failed={name: why for name, why in failed.items() if name in line.index},
-        posterior=weigh(seen, line, belief),
+        posterior=weigh(seen, line, belief.of_counts if question.decider.exact else belief),
     )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import PlainSerializer
 
 from dssearch.question import History
+
+# Of counts, which vary by 1 to 5 % (docs/verdicts.md).
+EXACT_EFFECT, EXACT_NOISE = 1.1, 0.03
+EXACT_SCATTERS = ((0.002, 0.7), (0.01, 0.3))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,16 @@ class Belief:
         """The log of the smallest step that is possible where one run has that noise."""
         least = max(self.least_log, self.least_in_noise * noise)
         return least if self.asked_effect is None else min(least, math.log(self.asked_effect))
+
+    @property
+    def of_counts(self) -> Belief:
+        """The same of what is counted until two counts agree: no build differs by itself."""
+        return replace(
+            self,
+            smallest_effect=min(self.smallest_effect, EXACT_EFFECT),
+            noise=min(self.noise, EXACT_NOISE),
+            scatters=min(self.scatters, EXACT_SCATTERS, key=max),
+        )
 
     @property
     def expected_log(self) -> float | None:

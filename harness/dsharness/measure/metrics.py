@@ -301,6 +301,7 @@ def _only_counted(read: Readings) -> float | None:  # noqa: ARG001 - a way of it
 SYSCALLS = Metric(
     name="syscalls",
     of_server=True,
+    exact=True,
     value=_only_counted,
     label="system calls",
     heading="syscalls/op",
@@ -312,6 +313,7 @@ SYSCALLS = Metric(
 FSYNCS = Metric(
     name="fsyncs",
     of_server=True,
+    exact=True,
     value=_only_counted,
     label="flushes to disk",
     heading="fsyncs/op",

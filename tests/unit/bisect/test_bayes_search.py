@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from worlds import World, sample_of, with_metric
 
+from dsbisect.rows_study import MEASURE_ALL_UP_TO, ROWS
 from dsharness.errors import StoreError
-from dsharness.measure.metrics import COST
+from dsharness.measure.metrics import COST, SYSCALLS
 from dsharness.model import Campaign, SearchChoice
 from dssearch.bayes.answer import second_step
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty, Tracks, believe
 from dssearch.bayes.next_run import session_unknown
 from dssearch.bayes.noise_shapes import REPEATED
-from dssearch.bayes.prior import Budget, Costs
+from dssearch.bayes.prior import Belief, Budget, Costs
 from dssearch.question import Answer, History, Question
 from dssearch.search_record import choice_of, record_of, search_of
 
@@ -47,6 +49,35 @@ def test_the_step_is_found(step, noise):
     assert boundary.chances[NAMES[step]] >= 0.9
     low, high = boundary.effect_interval
     assert low < 3.0 < high
+
+
+@dataclass
+class Counted(World):
+    """What a run costs in it is a count."""
+
+    def sample(self, row, turn):
+        made = super().sample(row, turn)
+        return with_metric(made, SYSCALLS, 12 * made.value("cost"))
+
+
+@pytest.mark.parametrize(
+    ("effect", "noise"), [(1.0, 0.01), (1.08, 0.01), (1.25, 0.01), (1.25, 0.05)]
+)
+def test_a_few_counts_of_each_row_decide(effect, noise):
+    """Rows differ by their builds in what they cost, not in what they ask of the kernel."""
+    costs = dict(zip(NAMES[:4], (1.0, 1.0, effect, effect), strict=True))
+    for seed in range(5):
+        counted = Counted(costs, noise=noise, seed=seed)
+        search = Bayes(belief=ROWS, survey_up_to=MEASURE_ALL_UP_TO)
+        boundary = counted.search(search, metric="syscalls")
+        assert boundary.after == (NAMES[2] if effect > 1 else None), boundary.summary
+        assert len(counted.taken) <= 20
+
+
+def test_what_builds_are_known_to_differ_by_holds_for_counts_too():
+    known = Belief(scatters=((0.004, 1.0),))
+    assert known.of_counts.scatters == known.scatters
+    assert ROWS.of_counts.smallest_effect < ROWS.smallest_effect
 
 
 def test_an_improvement_is_found_and_said_to_be_one():
