@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dsbisect.levels_study import CAPACITY_RUNS, Capacity, at_rate, closed_loop, rounded_rate
+from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop, rounded_rate
+from dsbisect.levels_study import at_rate
 from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine

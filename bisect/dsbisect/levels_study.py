@@ -6,26 +6,21 @@ counts: the same request goes on where it was interrupted.
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dsbisect.capacity import CAPACITY_RUNS, MOST_TIMES, Capacity, closed_loop, rounded_rate
 from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
-from dsharness.errors import InconclusiveError, UsageError
-from dsharness.measure.metrics import LATENCY, LATENCY_P99, RATE
-from dsharness.model import LdaploadWorkload, Sample, Workload
+from dsharness.measure.metrics import LATENCY_P99
+from dsharness.model import LdaploadWorkload, Sample
 from dslab.watcher import Watcher
 from dsresults.compare.load_levels import LoadLevel, LoadLevels, RowLevels, level_of
 from dsresults.number_text import significant
 from dsresults.store import Store
 
 SHARES_PCT = (25.0, 50.0, 75.0, 90.0, 100.0, 110.0)  # of the capacity
-CAPACITY_RUNS = 5  # always, so that more runs of the levels keep their rates
-MOST_TIMES = 2.0  # of a row's capacity: then a run is twice as long as its schedule
-CONNECTIONS = 4.0  # times what Little's law asks: else operations wait in the load
 FEWEST = 300  # operations of a run ...
 LONGEST_S = 30.0  # ... unless they take longer
 
@@ -50,30 +45,6 @@ class LevelsRequest(RowsAsked):
         return tuple(sorted({rounded_rate(rate) for rate in self.rates or shares}))
 
 
-def rounded_rate(rate: float) -> float:
-    return float(f"{rate:.3g}")
-
-
-def closed_loop(workload: Workload) -> LdaploadWorkload:
-    """The same load as fast as answers come; UsageError for one that has no such form."""
-    if not isinstance(workload, LdaploadWorkload):
-        raise UsageError(
-            f"workload {workload.named!r} cannot have levels: {workload.tool} begins no operation "
-            "by a schedule of the lab's",
-            hint="take one with `tool: ldapload`, such as search-as-user; docs/workloads.md lists "
-            "them",
-        )
-    loop = {"id": f"{workload.id[:56]}-closed", "scheduled": None, "pauses_ms": ()}
-    closed = workload.model_copy(update=loop)
-    for parameter, allowed in closed.contradictions():
-        raise UsageError(
-            f"workload {workload.named!r} cannot have levels: without a schedule {parameter} is "
-            f"refused: {allowed}",
-            hint="take one whose operations take time, such as search-as-user",
-        )
-    return closed
-
-
 def at_rate(load: LdaploadWorkload, rate: float, connections: int) -> LdaploadWorkload:
     """The load of one level."""
     return load.model_copy(
@@ -85,40 +56,6 @@ def at_rate(load: LdaploadWorkload, rate: float, connections: int) -> LdaploadWo
             "duration_s": min(LONGEST_S, max(load.duration_s, FEWEST / rate)),
         }
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capacity:
-    """What a row answers in a closed loop."""
-
-    per_s: float
-    latency_s: float
-    bound: bool  # by the load
-
-    @classmethod
-    def of(cls, row: str, samples: Sequence[Sample]) -> Capacity:
-        """From the first valid runs; InconclusiveError where there is none."""
-        valid = [each for each in samples if each.valid][:CAPACITY_RUNS]
-        if not valid:
-            why = "; ".join(samples[-1].invalid) if samples else "it was not measured"
-            where = f" ({samples[-1].log})" if samples else ""
-            raise InconclusiveError(
-                f"{row}: its capacity is not known, no closed loop run can be used: {why}{where}",
-                hint="remove the cause; the same command continues from the stored runs",
-            )
-        return cls(
-            per_s=statistics.median(each.value(RATE.name) or 0.0 for each in valid),
-            latency_s=statistics.median(each.value(LATENCY.name) or 0.0 for each in valid) / 1e6,
-            bound=2 * sum(each.load_bound for each in valid) > len(valid),
-        )
-
-    def answers(self, rate: float) -> bool:
-        """Whether a run at that rate can end in time."""
-        return rate <= MOST_TIMES * self.per_s
-
-    def connections(self, rate: float) -> int:
-        """So many that an operation hardly ever waits for a free one."""
-        return math.ceil(CONNECTIONS * min(rate, MOST_TIMES * self.per_s) * self.latency_s)
 
 
 def measure_levels(

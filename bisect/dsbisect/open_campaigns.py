@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
-from dsbisect.rows_study import RowsAsked
 from dsharness.errors import InconclusiveError
 from dsharness.machine.host import session_id
-from dsharness.model import CampaignKind, Sample, Workload
-from dslab.campaign_loop import CampaignOrder
-from dslab.laboratory import Laboratory
+from dsharness.model import CampaignKind, Sample, Settings, Workload
+from dslab.campaign_loop import CampaignOrder, SampleSource
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dssearch.planner import Rounds
@@ -23,13 +22,23 @@ from dssearch.question import History, Question
 TRIES = 4  # runs that are not valid, one after the other
 
 
+class Asked(Protocol):
+    """What a user asks: of rows, or of commits."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def metric(self) -> str: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenCampaigns:
     """Those of one kind, in one lab."""
 
-    asked: RowsAsked
+    asked: Asked
     kind: CampaignKind
-    lab: Laboratory
+    lab: SampleSource
     store: Store
     watcher: Watcher
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from dsbisect.capacity import at_shares, without_shares
+from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.search_options import SearchOptions
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
@@ -146,10 +148,16 @@ def run_study(
         check_profiler()
     lines = request.lines
     rows = tuple(dict.fromkeys(row for line in lines for row in line))
+    ends = tuple(dict.fromkeys(end for line in lines for end in (line[0], line[-1])))
     questions = len(lines) * len(request.workloads)
+    looped = replace(request, workloads=without_shares(request.workloads, request.metric))
     with row_lab(
-        request, rows, questions, engine=engine, store=store, watcher=watcher
+        looped, rows, questions, engine=engine, store=store, watcher=watcher
     ) as laboratory:
+        closed = OpenCampaigns(
+            asked=request, kind="levels", lab=laboratory, store=store, watcher=watcher
+        )
+        request = replace(request, workloads=at_shares(request.workloads, ends, closed))
         how = replace(options or SearchOptions(), paired=laboratory.paired)
         campaigns = _answer_all(request, laboratory, store, watcher, how)
         profiles = (

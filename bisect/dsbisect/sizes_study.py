@@ -49,7 +49,7 @@ def measure_sizes(
             for failure in lab.failures.values():
                 raise failure
             campaigns = OpenCampaigns(
-                asked=asked, kind="sizes", lab=lab, store=store, watcher=watcher
+                asked=request, kind="sizes", lab=lab, store=store, watcher=watcher
             )
             taken[users] = campaigns.valid(load, request.rows, request.runs, later)
     begun = [sample.started_at for samples in taken.values() for sample in samples]

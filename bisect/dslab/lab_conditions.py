@@ -40,6 +40,7 @@ class LabConditions:
         keep: bool = False,
     ) -> LabConditions:
         """The conditions on this machine; without a metric nothing is to be decided."""
+        refuse_shares(workloads)
         decider = find_metric(metric or DECIDER)
         if metric is not None:
             refuse_unfit(decider, workloads)
@@ -88,6 +89,18 @@ class LabConditions:
         for workload in self.workloads:
             for why, hint in _misfits(candidate, system, workload, self):
                 raise UsageError(why, hint=hint)
+
+
+def refuse_shares(workloads: Iterable[Workload]) -> None:
+    """UsageError for a load whose rate is still to be found, which not every command does."""
+    for workload in workloads:
+        if workload.share_pct is not None:
+            raise UsageError(
+                f"workload {workload.named!r} has `scheduled_pct: {workload.share_pct:g}`, a share "
+                "of a capacity that this command does not measure",
+                hint="`bisect rows` and `bisect commits` measure it, without --on; otherwise write "
+                "`scheduled:` with operations a second",
+            )
 
 
 def _made(content: Content) -> tuple[object, ...]:

@@ -92,7 +92,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
-    from dslab.lab_conditions import default_workloads
+    from dslab.lab_conditions import default_workloads, refuse_shares
 
     decider = find_metric(metric).name
     options = SearchOptions(
@@ -121,6 +121,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         from dsbisect.shared_rows import document_of
         from dsbuilds.build_request import check_rows
 
+        refuse_shares(request.workloads)
         named = {name for line in request.lines for name in line}
         check_rows(checked, (row for row in checked.rows if row.id in named))
         follow_shared(

@@ -194,7 +194,9 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     if on:
         from dsbisect.cli.machines import follow_shared
         from dsbisect.commits.shared_commits import document_of
+        from dslab.lab_conditions import refuse_shares
 
+        refuse_shares((ask.workload,))
         notes = (f"note: {note}" for note in scope.notes)
         for line in (expected_text(forecast).splitlines()[0], *notes):
             typer.echo(line, err=True)

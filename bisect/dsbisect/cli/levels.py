@@ -80,8 +80,9 @@ def levels(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect levels debian-12 --workload search-as-user --rates 600,1200,1800 --json
     """  # fmt: skip
+    from dsbisect.capacity import closed_loop
     from dsbisect.cli.search_progress import Watch
-    from dsbisect.levels_study import SHARES_PCT, LevelsRequest, closed_loop, measure_levels
+    from dsbisect.levels_study import SHARES_PCT, LevelsRequest, measure_levels
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix

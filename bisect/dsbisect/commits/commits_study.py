@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from dsbisect.capacity import at_shares, without_shares
 from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
 from dsbisect.commits.commits_request import (
@@ -26,6 +27,7 @@ from dsbisect.commits.proof import (
     prove,
 )
 from dsbisect.commits.source_lab import LabAnswers, by_build, ends_lab, source_supply, to_see
+from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.search_options import SearchOptions
 from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
@@ -101,7 +103,15 @@ def run_commits(
     points = scope.points
     common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
     supply = source_supply(engine, ask, common, scope.repository)
-    with ends_lab(ask, scope, common, supply, store=store, watcher=watcher) as laboratory:
+    (looped,) = without_shares((ask.workload,), ask.metric)
+    with ends_lab(
+        replace(ask, workload=looped), scope, common, supply, store=store, watcher=watcher
+    ) as laboratory:
+        closed = OpenCampaigns(
+            asked=ask, kind="levels", lab=laboratory, store=store, watcher=watcher
+        )
+        (workload,) = at_shares((ask.workload,), points, closed)
+        ask = replace(ask, workload=workload)
         study = CommitsStudy(
             ask=ask,
             scope=scope,

@@ -389,6 +389,6 @@ def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
         if workload.paced and metric.of_pace:
             raise UsageError(
                 f"{metric.name} says nothing of workload {workload.named!r}: its operations begin "
-                f"{'by a schedule' if workload.rate is not None else 'after pauses'}",
+                f"{'by a schedule' if workload.rate or workload.share_pct else 'after pauses'}",
                 hint=f"--metric {LATENCY_P99.name}, or leave it out",
             )

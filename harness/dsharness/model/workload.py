@@ -89,7 +89,12 @@ class WorkloadBase(Value):
     @property
     def paced(self) -> bool:
         """Whether the load says when operations begin, whatever the server does."""
-        return self.rate is not None
+        return self.rate is not None or self.share_pct is not None
+
+    @property
+    def share_pct(self) -> float | None:
+        """The share of what servers answer that its rate is to be, while nobody measured that."""
+        return None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -224,6 +229,11 @@ class LdaploadWorkload(DirectoryWorkload):
         "as are answered"
     )  # fmt: skip
 
+    scheduled_pct: PositiveFloat | None = Field(
+        default=None, le=100, exclude_if=lambda pct: pct is None,
+        description="a rate as a share of what the slower end of a search answers in a closed "
+        "loop, which is measured first; not together with `scheduled`",
+    )  # fmt: skip
     pauses_ms: tuple[NonNegativeFloat, ...] = Field(
         default=(), max_length=100, exclude_if=lambda pauses: not pauses,
         description="on a connection after an answer; one of them is drawn for each operation",
@@ -279,6 +289,10 @@ class LdaploadWorkload(DirectoryWorkload):
         return self.scheduled
 
     @property
+    def share_pct(self) -> float | None:
+        return self.scheduled_pct
+
+    @property
     def paced(self) -> bool:
         return super().paced or any(self.pauses_ms)
 
@@ -304,12 +318,7 @@ class LdaploadWorkload(DirectoryWorkload):
         yield from super().contradictions()
         yield from self._contradicted_content()
         yield from self._contradicted_imports()
-        if self.scheduled is not None and self.pauses_ms:
-            yield "pauses_ms", "left out with `scheduled`, which says when operations begin"
-        if max(self.pauses_ms, default=0.0) > LONGEST_PAUSE_MS:
-            yield "pauses_ms", f"at most {LONGEST_PAUSE_MS:g} each"
-        if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
-            yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
+        yield from self._contradicted_pace()
         for name, asked in self._queues.items():
             over = self._ways[-1 if name == "disturber" else 0]
             external = any(step.mechanism == "external" for each in asked for step in each.steps)
@@ -325,6 +334,16 @@ class LdaploadWorkload(DirectoryWorkload):
             yield "disturber", allowed
         if self.control is not None and (self.disturber is None or self.control == self.id):
             yield "control", "another workload, of one with a `disturber`"
+
+    def _contradicted_pace(self) -> Iterator[tuple[str, str]]:
+        if self.scheduled is not None and self.scheduled_pct is not None:
+            yield "scheduled_pct", "left out with `scheduled`, which is a rate already"
+        if (self.scheduled or self.scheduled_pct) and self.pauses_ms:
+            yield "pauses_ms", "left out with `scheduled`, which says when operations begin"
+        if max(self.pauses_ms, default=0.0) > LONGEST_PAUSE_MS:
+            yield "pauses_ms", f"at most {LONGEST_PAUSE_MS:g} each"
+        if self.scheduled is None and any(each.kind is RequestKind.WAIT for each in self.requests):
+            yield "scheduled", "a rate with `kind: wait`, which otherwise takes no time"
 
     def _contradicted_content(self) -> Iterator[tuple[str, str]]:
         if len(set(self.plugins)) < len(self.plugins):

@@ -8,13 +8,8 @@ from hypothesis import strategies as st
 from shipped import MATRIX
 from worlds import sample_of
 
-from dsbisect.levels_study import (
-    CAPACITY_RUNS,
-    Capacity,
-    LevelsRequest,
-    at_rate,
-    closed_loop,
-)
+from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop
+from dsbisect.levels_study import LevelsRequest, at_rate
 from dsbisect.open_campaigns import TRIES, gave_up
 from dsharness.errors import InconclusiveError
 from dsharness.loads.load import run_size

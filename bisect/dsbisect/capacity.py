@@ -1,0 +1,130 @@
+"""What rows answer in a closed loop, and loads that are scheduled at a share of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dsbisect.open_campaigns import OpenCampaigns
+from dsharness.errors import InconclusiveError, UsageError
+from dsharness.measure.metrics import LATENCY, RATE, find_metric, refuse_unfit
+from dsharness.model import LdaploadWorkload, Sample, Workload
+from dsresults.number_text import significant
+
+CAPACITY_RUNS = 5  # always, so that more runs of what follows keep its rates
+MOST_TIMES = 2.0  # of a row's capacity: then a run is twice as long as its schedule
+CONNECTIONS = 4.0  # times what Little's law asks: else operations wait in the load
+
+
+def rounded_rate(rate: float) -> float:
+    return float(f"{rate:.3g}")
+
+
+def closed_loop(workload: Workload) -> LdaploadWorkload:
+    """The same load as fast as answers come; UsageError for one that has no such form."""
+    if not isinstance(workload, LdaploadWorkload):
+        raise UsageError(
+            f"workload {workload.named!r} cannot have levels: {workload.tool} begins no operation "
+            "by a schedule of the lab's",
+            hint="take one with `tool: ldapload`, such as search-as-user; docs/workloads.md lists "
+            "them",
+        )
+    loop = {
+        "id": f"{workload.id[:56]}-closed",
+        "scheduled": None,
+        "scheduled_pct": None,
+        "pauses_ms": (),
+    }
+    closed = workload.model_copy(update=loop)
+    for parameter, allowed in closed.contradictions():
+        raise UsageError(
+            f"workload {workload.named!r} cannot have levels: without a schedule {parameter} is "
+            f"refused: {allowed}",
+            hint="take one whose operations take time, such as search-as-user",
+        )
+    return closed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """What a row answers in a closed loop."""
+
+    per_s: float
+    latency_s: float
+    bound: bool  # by the load
+
+    @classmethod
+    def of(cls, row: str, samples: Sequence[Sample]) -> Capacity:
+        """From the first valid runs; InconclusiveError where there is none."""
+        valid = [each for each in samples if each.valid][:CAPACITY_RUNS]
+        if not valid:
+            why = "; ".join(samples[-1].invalid) if samples else "it was not measured"
+            where = f" ({samples[-1].log})" if samples else ""
+            raise InconclusiveError(
+                f"{row}: its capacity is not known, no closed loop run can be used: {why}{where}",
+                hint="remove the cause; the same command continues from the stored runs",
+            )
+        return cls(
+            per_s=statistics.median(each.value(RATE.name) or 0.0 for each in valid),
+            latency_s=statistics.median(each.value(LATENCY.name) or 0.0 for each in valid) / 1e6,
+            bound=2 * sum(each.load_bound for each in valid) > len(valid),
+        )
+
+    def answers(self, rate: float) -> bool:
+        """Whether a run at that rate can end in time."""
+        return rate <= MOST_TIMES * self.per_s
+
+    def connections(self, rate: float) -> int:
+        """So many that an operation hardly ever waits for a free one."""
+        return math.ceil(CONNECTIONS * min(rate, MOST_TIMES * self.per_s) * self.latency_s)
+
+
+def without_shares(workloads: Sequence[Workload], metric: str) -> tuple[Workload, ...]:
+    """The same, in a closed loop where a load is scheduled at a share of what that answers."""
+    refuse_unfit(find_metric(metric), workloads)
+    return tuple(closed_loop(each) if each.share_pct else each for each in workloads)
+
+
+def at_shares(
+    workloads: Sequence[Workload], ends: Sequence[str], campaigns: OpenCampaigns
+) -> tuple[Workload, ...]:
+    """The same with rates: shares of what the slowest of these ends answers, which is measured.
+
+    What is stored counts, so a run that continues has the same rates.
+    """
+    return tuple(
+        _at_share(each, each.share_pct, tuple(ends), campaigns)
+        if isinstance(each, LdaploadWorkload) and each.share_pct
+        else each
+        for each in workloads
+    )
+
+
+def _at_share(
+    load: LdaploadWorkload, pct: float, ends: tuple[str, ...], campaigns: OpenCampaigns
+) -> LdaploadWorkload:
+    ready = tuple(end for end in ends if end not in campaigns.lab.unmeasurable) or ends
+    measured = campaigns.valid(closed_loop(load), ready, CAPACITY_RUNS)
+    capacity = {
+        end: Capacity.of(end, [s for s in measured if s.candidate_id == end]) for end in ready
+    }
+    slowest = min(ready, key=lambda end: capacity[end].per_s)
+    per_s = capacity[slowest].per_s
+    if not per_s:
+        raise UsageError(
+            f"workload {load.named!r} is scheduled at {pct:g} % of what rows answer, but by "
+            f"{campaigns.asked.metric} nobody counts how many operations they answer",
+            hint="write `scheduled:` with operations a second",
+        )
+    rate = rounded_rate(per_s * pct / 100)
+    campaigns.watcher.preparing(
+        slowest,
+        f"answers {significant(per_s)}/s of {load.id} in a closed loop; {pct:g} % of that is "
+        f"{significant(rate)}/s",
+    )
+    connections = max(load.threads, *(each.connections(rate) for each in capacity.values()))
+    return load.model_copy(
+        update={"scheduled": rate, "scheduled_pct": None, "threads": connections}
+    )
