@@ -59,7 +59,7 @@ def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path:
     assert [each["users"] for each in row["points"]] == [200, 1000]
     assert all(each["runs"] >= 3 for each in row["points"])
     low, high = row["exponent"]["interval"]
-    assert 0.5 < row["exponent"]["value"] < 1.2  # a part of each search does not grow
+    assert 0.5 < row["exponent"]["value"] < 1.5  # about in proportion
     assert low <= row["exponent"]["value"] <= high
     assert stored(tmp_path)["small-200"] == before["small-200"]
 
@@ -69,7 +69,7 @@ def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path:
     assert stored(tmp_path) == after
     assert again.stdout.rstrip().splitlines()[-1] == "out/sizes.html"
     page = (tmp_path / "out/sizes.html").read_text(encoding="utf-8")
-    assert page.count("<polyline") == 2  # the row's line, and its key
+    assert page.count("<polyline") == 1
 
     done = dsbisect(tmp_path, *words, "--workload", "indexed.yaml", "--json")
     assert done.returncode == 0, done.stderr
