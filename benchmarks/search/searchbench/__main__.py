@@ -38,9 +38,9 @@ from searchbench.honesty import (
 from searchbench.honesty import WORLDS as HONEST_WORLDS
 from searchbench.large import Large, measure_apart
 from searchbench.markdown import rows
-from searchbench.nights import NIGHTS, night_cells, night_table
+from searchbench.nights import NIGHTS, delay_table, named_on, night_cells, night_table
 from searchbench.plans import plan_lines, play_plans
-from searchbench.plays import Plays, play_all
+from searchbench.plays import Plays, play_all, play_jobs
 from searchbench.plot import draw_to
 from searchbench.scenarios import LONG_WORLDS, QUICK_WORLDS, WORLDS, cells, long, only
 from searchbench.table import report, tables
@@ -60,7 +60,9 @@ def main() -> None:
         _honest(asked.worlds, asked.jobs)
         return
     if asked.nights:
-        print(night_table(play_all(night_cells(), asked.worlds or NIGHTS, asked.jobs)))
+        plays = play_all(night_cells(), asked.worlds or NIGHTS, asked.jobs)
+        print(night_table(plays))
+        print(delay_table(named_on(plays, lambda jobs: play_jobs(jobs, asked.jobs))))
         return
     if asked.parts:
         cells = only(part_cells(), asked.only) if asked.only else part_cells()

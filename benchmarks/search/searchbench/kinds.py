@@ -56,6 +56,8 @@ class Kind:
     drifts: bool = False  # the machine's speed, by 0.1 % with each run
     duets: bool = False  # two run at once on a machine whose speed wanders by 3 % a turn
     gaps: bool = False  # stretches that cannot be built
+    stored: bool = False  # runs of the first candidate are those of the night before
+    night: int = 1  # as many commits came each night, the step in the first; all is measured anew
     hint: Hint = Hint.NOTHING
 
     @property
@@ -87,6 +89,8 @@ def _words(kind: Kind) -> Iterator[str]:
         "drifts 0.1 % a run": kind.drifts,
         "duets, 3 % a turn": kind.duets,
         "unbuildable stretches": kind.gaps,
+        "the first measured the night before": kind.stored,
+        f"night {kind.night}": kind.night > 1,
         f"prior {kind.hint}": kind.hint is not Hint.NOTHING,
     }
     yield from (word for word, said in flags.items() if said)

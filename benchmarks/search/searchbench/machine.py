@@ -21,9 +21,11 @@ SECOND = MachineId(id="made up, faster")
 SECOND_SPEED, SECOND_CV = math.log(1.7), 0.08
 DAY_RUNS, DAY = 30, 0.06
 DRIFT = 0.001  # each run
+NIGHT_RUNS = 12 * 18  # of a watch: twelve series
 TURN_WALK = 0.03
 STOLEN_SHARE, STOLEN_PCT, STOLEN_BY = 0.2, 20.0, 0.2
-COSTS, RATES, SPEEDS, STEALS = 1, 2, 4, 5  # streams of chance of one seed; the world has others
+# streams of chance of one seed; the world has others
+COSTS, RATES, SPEEDS, STEALS, BEFORE = 1, 2, 4, 5, 6
 
 
 class Spent(Exception):  # noqa: N818 - no error: the search had its chance
@@ -65,7 +67,7 @@ class Machine:
             return None
         self.runs += 1
         second = world.kind.second_machine and turn % 2 == 1
-        shared = world.built(at) + self._speed(turn) + self._slow(at) - SECOND_SPEED * second
+        shared = world.built(at) + self._speed(at, turn) + self._slow(at) - SECOND_SPEED * second
         sigma = SECOND_CV if second else world.sigma
         noise = sigma * unit_noise(self._chance(COSTS, at), world.kind.noise)
         steal = self._chance(STEALS, at)
@@ -89,13 +91,15 @@ class Machine:
             return 0.0
         return MODE_BY * (self._chance(COSTS, at).random() < MODE_SHARE)
 
-    def _speed(self, turn: int) -> float:
+    def _speed(self, at: int, turn: int) -> float:
         kind = self.world.kind
+        before = kind.stored and at == 0
         speed = self._wave() if kind.wanders else 0.0
         if kind.sessions:
-            speed += DAY * float(np.random.default_rng([*self._seeds, self._day]).uniform(-1, 1))
+            day = (self.world.seed, BEFORE) if before else (*self._seeds, self._day)
+            speed += DAY * float(np.random.default_rng(day).uniform(-1, 1))
         if kind.drifts:
-            speed += DRIFT * self.runs
+            speed += DRIFT * (self.runs - NIGHT_RUNS * before)
         if kind.duets:
             steps = np.random.default_rng(self._seeds).normal(size=turn + 1)
             speed += TURN_WALK * float(steps.sum())

@@ -151,17 +151,22 @@ def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
 def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
     """Every play of every cell, in the order of seeds."""
     found: Plays = {}
-
-    def rest(jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Play]]]:
-        return on_all_cores(_play, jobs, workers)
-
-    for job, played in KeptPlays.of_this_code().with_the_rest(jobs_of(cells, worlds), rest):
+    for job, played in play_jobs(jobs_of(cells, worlds), workers):
         found.setdefault((job.cell, job.method), []).extend(played)
     return {
         (cell, method): sorted(found[cell, method], key=lambda each: each.seed)
         for cell in cells
         for method in cell.methods
     }
+
+
+def play_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, list[Play]]]:
+    """Each job with its plays, in the order in which they end."""
+
+    def rest(left: Sequence[Job]) -> Iterator[tuple[Job, list[Play]]]:
+        return on_all_cores(_play, left, workers)
+
+    return KeptPlays.of_this_code().with_the_rest(jobs, rest)
 
 
 def find(plays: Plays, kind: Kind, method: str = OURS) -> list[Play] | None:

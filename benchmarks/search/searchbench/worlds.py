@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 LIKELY, UNLIKELY = 3.0, 0.5  # the weights that `commits` gives to hot paths and to all others
 STRETCHES = 3
 DRAWN, SCATTER, ODD = 0, 3, 5  # streams of chance of one seed; the machine has others
+NEXT_NIGHT = 1_000_000  # between the seeds of one history's nights: more than there are histories
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,7 +35,7 @@ class World:
 
     @property
     def n(self) -> int:
-        return self.kind.n
+        return len(self.levels)
 
     @property
     def size(self) -> float:
@@ -82,15 +83,20 @@ def draw(kind: Kind, seed: int) -> World:
     broken = _broken(rng, kind.n, int(places[0])) if kind.gaps else frozenset[int]()
     return World(
         kind=kind,
-        seed=seed,
+        seed=seed + (kind.night - 1) * NEXT_NIGHT,
         sigma=sigma,
-        levels=_levels(kind, steps, step_size(kind, sigma)),
+        levels=np.pad(_levels(kind, steps, step_size(kind, sigma)), (0, _later(kind)), mode="edge"),
         steps=steps,
         broken=broken,
         phase=phase,
         scatter=_scatter(kind, seed, steps),
         prior=_prior(rng, kind, int(places[0])),
     )
+
+
+def _later(kind: Kind) -> int:
+    """Commits that came after the first night's."""
+    return (kind.night - 1) * (kind.n - 1)
 
 
 def _steps(kind: Kind, one: int, other: int) -> tuple[int, ...]:
