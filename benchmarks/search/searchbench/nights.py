@@ -1,4 +1,4 @@
-"""Nights of a standing watch: how often a quiet one is an alarm, and what of a step it sees.
+"""Nights of a standing watch: how often a quiet one is an alarm, and which one names a step.
 
 A night is the search that `watch` asks: a day's commits, the reference first and the tip last.
 """
