@@ -11,7 +11,7 @@ make bench-search BENCH="--only 'two machines' --worlds 40 --tuning"
 make bench-search BENCH='--long --json before.json'       the main cells, 400 histories each
 make bench-search BENCH='--long --against before.json'    the same, and the paired differences
 make bench-search BENCH=--parts                           what each part of the search is worth
-make bench-search BENCH=--nights                          a watch's false alarms, and when it names steps
+make bench-search BENCH=--nights                          a watch's false alarms, and its delays
 make bench-search BENCH='--plans 24'                      is "9 in 10: at most" of a plan true?
 
 What was played is kept in results/runs/search: run the same command again to resume.

@@ -57,7 +57,7 @@ class Kind:
     duets: bool = False  # two run at once on a machine whose speed wanders by 3 % a turn
     gaps: bool = False  # stretches that cannot be built
     stored: bool = False  # runs of the first candidate are those of the night before
-    night: int = 1  # as many commits came each night, the step in the first; all is measured anew
+    night: int = 1  # as many commits came each night, the step in the first; all is measured again
     hint: Hint = Hint.NOTHING
 
     @property

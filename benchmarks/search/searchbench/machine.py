@@ -21,7 +21,7 @@ SECOND = MachineId(id="made up, faster")
 SECOND_SPEED, SECOND_CV = math.log(1.7), 0.08
 DAY_RUNS, DAY = 30, 0.06
 DRIFT = 0.001  # each run
-NIGHT_RUNS = 12 * 18  # of a watch: twelve series
+NIGHT_RUNS = 12 * 18  # of twelve series of a watch
 TURN_WALK = 0.03
 STOLEN_SHARE, STOLEN_PCT, STOLEN_BY = 0.2, 20.0, 0.2
 # streams of chance of one seed; the world has others
