@@ -41,7 +41,14 @@ def test_a_directory_is_imported_and_counted(engine: Engine, row: str) -> None:
     assert sample.valid, sample.invalid
     assert sample.operations == 300
     assert sample.metrics.keys() >= {"cost", "cpu", "rate"}
-    assert sample.metrics.keys() <= {"cost", "cpu", "rate", "memory-at-rest", "start-cpu"}
+    assert sample.metrics.keys() <= {
+        "cost",
+        "cpu",
+        "rate",
+        "memory-at-rest",
+        "start-cpu",
+        "start-time",
+    }
     cpu_us, rate = sample.metrics["cpu"].value, sample.metrics["rate"].value
     assert 10 < cpu_us < 1e5
     assert rate == pytest.approx(300 / sample.duration_s)
