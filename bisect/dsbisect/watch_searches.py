@@ -25,7 +25,7 @@ from dsmany.attached import (
     detached,
     refuse_unanswered,
 )
-from dsmany.fleet import campaign_id_of
+from dsmany.fleet import MachineCount, campaign_id_of
 from dsresults.store import Store
 
 Outcome = Callable[[], CommitsResult | None]  # None: it is still searched for
@@ -79,7 +79,7 @@ class SharedSearches:
     """Workers search, each run as `bisect commits --on` asks for it; several at the same time."""
 
     store: Store
-    machines: int
+    machines: MachineCount
     class_name: str = ""
     refs: str = ""
 
@@ -95,8 +95,9 @@ class SharedSearches:
         ended = answered_runs(self.store, request, class_name=self.class_name)
         untold = (run for run in ended if campaign_id_of(run, 0) not in told)
         run = next(untold, None) or begin_run(
-            self.store, request, machines=self.machines, class_name=self.class_name
-        )
+            self.store, request, class_name=self.class_name,
+            machines=self.machines.at_most, at_least=self.machines.at_least,
+        )  # fmt: skip
         shown = RunTold(self.store, shared_study(run), watcher)
 
         def outcome() -> CommitsResult | None:

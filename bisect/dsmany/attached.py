@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
+from sqlalchemy import Connection
 
 from dsharness.content_key import content_key
 from dsharness.errors import InconclusiveError, StoppedError, StoreError, UpgradedError, UsageError
-from dsharness.model import Campaign, RunState, SharedRun, Turn, TurnState
+from dsharness.model import Campaign, FleetMachine, RunState, SharedRun, Turn, TurnState
 from dslab.watcher import Watcher
-from dsmany.fleet import FleetMember, fit_for, fleet_of
+from dsmany.fleet import FleetMember, awaits_more, fit_for, fleet_of
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of, ends_of, question_of, settle_run
 from dsmany.shared_search import SharedStudy
@@ -33,9 +34,14 @@ LOOK_S = 0.5
 
 
 def begin_run(
-    store: Store, request: Mapping[str, JsonValue], *, machines: int, class_name: str
+    store: Store,
+    request: Mapping[str, JsonValue],
+    *,
+    machines: int,
+    class_name: str,
+    at_least: int = 1,
 ) -> SharedRun:
-    """The run of this request: the one that is under way, or a new one."""
+    """The run of this request, under way or new; of a command given again the numbers hold."""
     jobs = JobQueue.of(store)
     key = _key(request, class_name)
     database = store.database
@@ -49,11 +55,22 @@ def begin_run(
                 started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
                 request=dict(request),
                 machines=machines,
+                at_least=at_least,
                 class_name=class_name,
             )
             add_run(database, connection, run)
+        else:
+            run = _with_numbers(connection, run, {"machines": machines, "at_least": at_least})
         jobs.advance(connection, run.id)
     return run
+
+
+def _with_numbers(connection: Connection, seen: SharedRun, numbers: dict[str, int]) -> SharedRun:
+    run = locked_run(connection, seen.id) or seen
+    changed = run.model_copy(update=numbers)
+    if changed != run:
+        write_run(connection, changed)
+    return changed
 
 
 def answered_runs(
@@ -233,11 +250,27 @@ def _doing(run: SharedRun, fleet: Sequence[FleetMember], names: Mapping[str, str
         return f"not profiled: {run.unprofiled}"
     if run.state is not RunState.RUNNING:
         return ""
-    if not fit_for(run, fleet):
-        return "waiting for a machine: `dsbisect machines` shows who is there"
+    fit = fit_for(run, fleet)
+    begun = not awaits_more(run, fleet)
+    if not fit or not begun:
+        return _awaited(1 if begun else run.at_least, run.class_name, fit)
     if run.alone:
         return f"{'profiled' if run.answered else 'prepared'} by {names.get(run.alone, run.alone)}"
+    if len(fit) < run.at_least:
+        left = ", ".join(machine.name for machine in fit)
+        return f"goes on with {left} alone, though at least {run.at_least} machines were asked for"
     return ""
+
+
+def _awaited(number: int, class_name: str, fit: Sequence[FleetMachine]) -> str:
+    """How many machines a run waits for, and how many are there, of which class."""
+    if number == 1:
+        return "waiting for a machine: `dsbisect machines` shows who is there"
+    there = f"{len(fit)} there, of class {fit[0].class_name}" if fit else "none is there"
+    return (
+        f"waiting for {number} machines of {class_name or 'one class'}: {there}; "
+        "`dsbisect machines` shows all"
+    )
 
 
 def refuse_unanswered(run: SharedRun) -> None:

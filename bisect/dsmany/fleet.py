@@ -5,11 +5,14 @@ Rules are pure. Neither searches nor labs are loaded here, since people wait for
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
+from dsharness.errors import UsageError
 from dsharness.machine.host import place_id
 from dsharness.model import FleetMachine, Machine, Sample, SharedRun, Turn
 from dsharness.model.campaign import NAMESPACE
@@ -18,6 +21,27 @@ from dsresults.store.shared_records import find_machines, machine_holders
 
 DEAD_S = 45.0  # without a sign of life; looked at every 15 s, so noticed within a minute
 BEAT_S = 10.0
+MACHINES = re.compile(r"(?:([1-9][0-9]{0,5})\.\.)?([1-9][0-9]{0,5})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineCount:
+    """How many machines a run begins with at least, and has at most."""
+
+    at_least: int
+    at_most: int
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """From ``N`` (at most) or ``A..B``; UsageError for anything else."""
+        found = MACHINES.fullmatch(text)
+        at_least, at_most = (int(part or 1) for part in found.groups()) if found else (1, 0)
+        if at_least > at_most:
+            raise UsageError(
+                f"--machines {text}: neither a number above 0 nor a range of two",
+                hint="4: at most four; 2..4: at least two, at most four",
+            )
+        return cls(at_least=at_least, at_most=at_most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +97,12 @@ def fit_for(run: SharedRun, fleet: Sequence[FleetMember]) -> tuple[FleetMachine,
     ]
     wanted = run.prepared.class_name if run.prepared else run.class_name or _largest(there)
     return tuple(machine for machine in there if machine.class_name == wanted)
+
+
+def awaits_more(run: SharedRun, fleet: Sequence[FleetMember]) -> bool:
+    """Whether a run has yet to begin, with too few machines; once begun, any number will do."""
+    begun = run.prepared is not None or bool(run.preparing)
+    return not begun and len(fit_for(run, fleet)) < run.at_least
 
 
 def _largest(machines: Sequence[FleetMachine]) -> str:

@@ -27,7 +27,15 @@ from dsharness.model import Finding, RunState, SharedRun
 from dslab.campaign_loop import Answers
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
-from dsmany.fleet import FleetMember, fleet_of, free_for, lost_to, may_advance, planned_turns
+from dsmany.fleet import (
+    FleetMember,
+    awaits_more,
+    fleet_of,
+    free_for,
+    lost_to,
+    may_advance,
+    planned_turns,
+)
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import PlannedAnswers, UnansweredError, settle_run
 from dsresults.profile_pair import ProfilePair
@@ -155,6 +163,8 @@ class Coordinator:
     ) -> SharedRun:
         """One machine prepares, or profiles; another one if it died or was left out."""
         if run.alone and not lost_to(run, fleet, [run.alone]):
+            return run
+        if awaits_more(run, fleet):
             return run
         first = next(iter(free_for(run, fleet, (), self._load(alone=True))), None)
         if first is None:

@@ -20,13 +20,13 @@ from dsbisect.cli.common_options import (
     Keep,
     Level,
     MachineClass,
+    MachineNumber,
     MatrixFile,
     MaxBuilds,
     MaxHours,
     MaxRuns,
     MeasuredOn,
     MetricName,
-    MostMachines,
     Profiled,
     Relock,
     ReportFolder,
@@ -78,7 +78,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     every: EveryStep = False,
     profile: Profiled = False,
     on: MeasuredOn = "",
-    machines: MostMachines = MACHINES,
+    machines: MachineNumber = MACHINES,
     class_name: MachineClass = "",
     events: EventLines = False,
     as_json: AsJson = False,
@@ -87,6 +87,9 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
     --workload bind-one
+
+    Example: dsbisect bisect rows --series debian --workload bind-one
+    --on postgresql://lab@db.example.org/dsbisect --machines 2..4
     """
     from dsbisect.rows_study import RowsRequest
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix

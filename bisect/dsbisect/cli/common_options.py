@@ -193,7 +193,18 @@ def build_spec(
     return BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
 
 
-MACHINES = 4
+MACHINES = "4"
+
+
+def _number_of_machines(told: str) -> str:
+    """It is looked at before anything is fetched or asked."""
+    from dsmany.fleet import MachineCount
+
+    if told != MACHINES:
+        MachineCount.read(told)
+    return told
+
+
 MeasuredOn = Annotated[
     str,
     typer.Option(
@@ -202,8 +213,14 @@ MeasuredOn = Annotated[
         help="Have it measured by the workers of this PostgreSQL (`dsbisect worker`).",
     ),
 ]
-MostMachines = Annotated[
-    int, typer.Option("--machines", help="With --on: as many machines at most.")
+MachineNumber = Annotated[
+    str,
+    typer.Option(
+        "--machines",
+        metavar="N|A..B",
+        callback=_number_of_machines,
+        help="With --on: at most N machines, or at most B from when A are there.",
+    ),
 ]
 MachineClass = Annotated[
     str, typer.Option("--class", help="With --on: machines of this class. Default: the most.")

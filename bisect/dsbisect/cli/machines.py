@@ -246,16 +246,21 @@ def follow_shared(
     *,
     on: str,
     store: str | None,
-    machines: int,
+    machines: str,
     class_name: str,
     events: bool,
     as_json: bool,
 ) -> None:
     """`bisect … --on`: begin the run, or find the one that is under way, and show it."""
     from dsmany.attached import begin_run
+    from dsmany.fleet import MachineCount
 
-    with shared_store(on, store=store, machines=machines) as shared:
-        run = begin_run(shared, document, machines=machines, class_name=class_name)
+    count = MachineCount.read(machines)
+    with shared_store(on, store=store) as shared:
+        run = begin_run(
+            shared, document,
+            machines=count.at_most, at_least=count.at_least, class_name=class_name,
+        )  # fmt: skip
         typer.echo(f"run {run.id}", err=True)
         _follow(shared, run, output, events=events, as_json=as_json)
 
@@ -302,14 +307,12 @@ def _tell(
 
 
 @contextmanager
-def shared_store(on: str, *, store: str | None, machines: int) -> Iterator[Store]:
+def shared_store(on: str, *, store: str | None) -> Iterator[Store]:
     """The store of `… --on URL`; UsageError for options that do not fit it."""
     from dsharness.errors import UsageError
 
     if store:
         raise UsageError("--store and --on: two databases", hint="leave out --store")
-    if machines < 1:
-        raise UsageError(f"--machines {machines}: must be above 0", hint="leave it out")
     with _shared(on) as shared:
         yield shared
 

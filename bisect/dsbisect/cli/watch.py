@@ -14,9 +14,9 @@ from dsbisect.cli.common_options import (
     AsJson,
     Keep,
     MachineClass,
+    MachineNumber,
     MatrixFile,
     MeasuredOn,
-    MostMachines,
     Refs,
     ReportFolder,
     StorePlace,
@@ -62,7 +62,7 @@ def watch_run(  # noqa: PLR0913 - each is an option
     output: ReportFolder = None,
     keep: Keep = False,
     on: MeasuredOn = "",
-    machines: MostMachines = MACHINES,
+    machines: MachineNumber = MACHINES,
     class_name: MachineClass = "",
     refs: Refs = "",
     as_json: AsJson = False,
@@ -155,7 +155,7 @@ def _passes(
 
 @contextmanager
 def _searches(
-    on: str, store: str | None, machines: int, class_name: str, refs: str
+    on: str, store: str | None, machines: str, class_name: str, refs: str
 ) -> Iterator[tuple[Store, Searches]]:
     """The store, and who searches."""
     from dsbisect.watch_searches import OwnSearches, SharedSearches
@@ -164,11 +164,13 @@ def _searches(
 
     if on:
         from dsbisect.cli.machines import shared_store
+        from dsmany.fleet import MachineCount
 
-        with shared_store(on, store=store, machines=machines) as shared:
+        count = MachineCount.read(machines)
+        with shared_store(on, store=store) as shared:
             yield (
                 shared,
-                SharedSearches(store=shared, machines=machines, class_name=class_name, refs=refs),
+                SharedSearches(store=shared, machines=count, class_name=class_name, refs=refs),
             )
         return
     engine = detect()

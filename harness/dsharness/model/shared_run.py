@@ -63,6 +63,7 @@ class SharedRun(Value):
     started_at: str
     request: dict[str, JsonValue] = Field(description="as its kind of search writes and reads it")
     machines: int = Field(description="as many take turns at most")
+    at_least: int = Field(default=1, description="as many must be there before it begins")
     class_name: str = Field(default="", description="that was asked for; empty: the largest")
     preparing: str = Field(default="", description="id of the machine that prepares first")
     prepared: Prepared | None = None

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from fleet_of_worlds import (
+    CLASS,
     FACTS,
     LINE,
     QUESTION,
@@ -191,6 +192,52 @@ def test_only_machines_of_the_class_that_was_asked_for_take_turns(store: Store) 
         finished(fleet, run)
     assert {turn.machine for turn in turns_of(store, run)} == {"c"}
     prove_whole(store, run)
+
+
+def test_a_run_begins_with_as_many_machines_as_asked_and_goes_on_with_those_left(
+    store: Store,
+) -> None:
+    watcher = RecordingWatcher()
+    told = RunTold(store, WorldStudy(machine="user"), watcher)
+    with fleet_of(store, "a", "b") as fleet:
+        fleet.dies("b")
+        run = begin_run(store, {"world": "step"}, machines=2, at_least=2, class_name="")
+        for _ in range(3):
+            fleet.workers["a"].reap()
+            assert told.look(run.id) is None
+        assert now(store, run).preparing == ""
+        waiting = f"waiting for 2 machines of one class: 1 there, of class {CLASS}; "
+        assert prepared_of(watcher) == [f"{waiting}`dsbisect machines` shows all"]
+        fleet.comes("b")
+        while not all(any(t.machine == n for t in turns_of(store, run)) for n in "ab"):
+            if not (jobs := fleet.jobs()):
+                fleet.workers["a"].reap()
+            fleet.do((jobs or fleet.jobs())[0])
+        told.look(run.id)
+        fleet.dies("b")
+        told.look(run.id)
+        assert finished(fleet, run).state is RunState.DONE
+        told.until_ended(run.id)
+    assert (
+        prepared_of(watcher)[-1]
+        == "goes on with a alone, though at least 2 machines were asked for"
+    )
+    prove_whole(store, run)
+
+
+def test_the_same_command_with_fewer_machines_ends_the_wait(store: Store) -> None:
+    with fleet_of(store, "a") as fleet:
+        run = begin_run(store, {"world": "step"}, machines=4, at_least=2, class_name="")
+        fleet.do(fleet.jobs()[0])
+        assert fleet.jobs() == []
+        assert begun(store, machines=1).id == run.id
+        assert finished(fleet, run).state is RunState.DONE
+    prove_whole(store, run)
+
+
+def prepared_of(watcher: RecordingWatcher) -> list[str]:
+    """What was told of a run as a whole."""
+    return [str(what) for name, *_, what in watcher.records if name == "preparing"]
 
 
 def test_runs_are_spread_over_all_machines(store: Store) -> None:

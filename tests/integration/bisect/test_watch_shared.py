@@ -25,7 +25,7 @@ from dsharness.errors import InconclusiveError
 from dsharness.matrix import find_settings, find_workload, load_matrix
 from dsharness.model import Campaign, Matrix, RunState, SharedRun
 from dsmany.attached import cancel_run
-from dsmany.fleet import campaign_id_of
+from dsmany.fleet import MachineCount, campaign_id_of
 from dsresults.commits_result import CommitFindings
 from dsresults.store import Store
 from dsresults.store.shared_records import find_runs, write_run
@@ -58,7 +58,7 @@ class Asking:
     watcher: RecordingWatcher
 
     def begin(self, *told: str) -> Outcome:
-        searches = SharedSearches(store=self.store, machines=2)
+        searches = SharedSearches(store=self.store, machines=MachineCount.read("2"))
         scope = laid_range(self.ask)
         return searches.begin(self.ask, scope, SearchOptions(), self.watcher, told)
 

@@ -259,6 +259,21 @@ def test_a_registry_is_looked_at_before_anything_is_asked(named, shown, monkeypa
     assert "s3cret" not in told
 
 
+@pytest.mark.parametrize("told", ["4..2", "0..1", "two", "0"])
+@pytest.mark.parametrize("command", [("bisect", "rows"), COMMITS, ("watch", "run", "watch.yaml")])
+def test_a_number_of_machines_is_looked_at_before_anything_is_asked(
+    told, command, monkeypatch, capfd
+):
+    given = ["--on", "postgresql://nobody@/none", "--machines", told]
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *command, *given])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    shown = capfd.readouterr().err
+    assert f"--machines {told}: neither a number above 0 nor a range of two" in shown
+    assert "2..4: at least two, at most four" in shown
+
+
 @pytest.mark.parametrize("url", ["lab:s3%40ret@none", "lab@none/d?password=s3%40ret"])
 @pytest.mark.parametrize("command", [("worker",), ("machines",), ("cancel", "1"), ("attach", "1")])
 def test_a_password_is_no_part_of_a_command(url, command, monkeypatch, capfd):

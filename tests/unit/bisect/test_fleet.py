@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from worlds import sample_of
 
 from dsharness.errors import UsageError
 from dsharness.model import FleetMachine, Machine, Prepared, Procedure, SharedRun
-from dsmany.fleet import FleetMember, class_of, fit_for, free_for, lost_to, may_advance, strayed
+from dsmany.fleet import (
+    FleetMember,
+    MachineCount,
+    awaits_more,
+    class_of,
+    fit_for,
+    free_for,
+    lost_to,
+    may_advance,
+    strayed,
+)
 from dsmany.job_queue import shared_place
 from dsmany.worker_role import WRITES, role_sql
 from dsresults.store.tables import METADATA
@@ -90,6 +102,36 @@ def test_a_run_has_no_more_machines_than_it_asked_for() -> None:
     assert names(free_for(run(), fleet, {"b"})) == ["a"]
     assert not free_for(run(), fleet, {"a", "b"})
     assert names(free_for(run(preparing="c"), fleet, ())) == ["c", "a"]  # it is ready
+
+
+@given(numbers=st.tuples(st.integers(1, 10**6 - 1), st.integers(1, 10**6 - 1)))
+def test_a_number_of_machines_is_read_as_it_was_written(numbers: tuple[int, int]) -> None:
+    at_least, at_most = sorted(numbers)
+    count = MachineCount(at_least=at_least, at_most=at_most)
+    assert MachineCount.read(f"{at_least}..{at_most}") == count
+    assert MachineCount.read(str(at_most)) == MachineCount(at_least=1, at_most=at_most)
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["4..2", "0..1", "0", "two", "", "-1", "2..", "..4", "2...4", "1..2..3", "2-4", "٣", "4\n"],
+)
+def test_what_is_no_number_of_machines_is_refused(told: str) -> None:
+    with pytest.raises(UsageError, match="neither a number above 0 nor a range") as refused:
+        MachineCount.read(told)
+    assert f"--machines {told}: " in refused.value.message
+    assert "2..4: at least two" in (refused.value.hint or "")
+
+
+def test_a_run_begins_when_as_many_of_one_class_are_there() -> None:
+    fleet = [member("a"), member("b", "small"), member("c", alive=False)]
+    assert not awaits_more(run(), fleet)
+    assert awaits_more(run(), [])
+    assert awaits_more(run(at_least=2), fleet)  # not of one class
+    assert not awaits_more(run(at_least=2), [*fleet, member("d")])
+    assert awaits_more(run(at_least=2, class_name="small"), [*fleet, member("d")])
+    assert not awaits_more(run(at_least=2, preparing="c"), fleet)  # it has begun
+    assert not awaits_more(run(at_least=2, prepared=prepared("big")), fleet)
 
 
 def test_a_run_goes_to_those_who_know_it_then_to_those_with_the_least_to_do() -> None:
