@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dsharness.errors import BusyError, DsbisectError
+from dsharness.errors import BusyError, DsbisectError, with_log_on
 from dsharness.model import FleetMachine, RunState, Sample, Turn, TurnState, TurnTime
 from dslab.campaign_loop import CampaignState
 from dslab.laboratory import Laboratory
@@ -65,7 +65,9 @@ class SharedState(CampaignState):
             super().put(turn)
             return
         self.claim.check()
-        turn = turn.model_copy(update={"spent": TurnTime(**self.lab.spent.since_last())})
+        refused = {name: with_log_on(why, self.machine.name) for name, why in turn.refused.items()}
+        spent = TurnTime(**self.lab.spent.since_last())
+        turn = turn.model_copy(update={"spent": spent, "refused": refused})
         database = self.store.database
         with database.writing() as connection:
             put_turn(database, connection, turn)

@@ -24,6 +24,7 @@ from dsharness.errors import (
     SystematicError,
     UpgradedError,
     UsageError,
+    with_log_on,
 )
 from dsharness.machine.host import Calibrator, available_cpus, machine_now, share_cpus
 from dsharness.model import FleetMachine, Prepared, RunState, SharedRun, Turn, TurnState
@@ -266,7 +267,9 @@ class FleetWorker:
             procedure=lab.setup.procedure,
             paired=lab.paired,
             identities=dict(lab.identities),
-            unmeasurable=lab.unmeasurable,
+            unmeasurable={
+                name: with_log_on(why, self._machine.name) for name, why in lab.unmeasurable.items()
+            },
             lock=self._study_of(run).lock,
         )
 
@@ -310,6 +313,7 @@ class FleetWorker:
 
     def _end_part(self, run: SharedRun, why: str, *, fault_of_run: bool) -> None:
         self._tell(why)
+        why = with_log_on(why, self._machine.name)
         fleet = fleet_of(self._store)
         with self._store.database.writing() as connection:
             now = locked_run(connection, run.id)

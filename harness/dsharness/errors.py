@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dsharness.plain_text import plain, without_credentials
 
+LOG = "\n  log"
 MESSAGE_CHARACTERS = 8000  # the output of a build or server can have any size
 
 
@@ -52,12 +53,14 @@ class DsbisectError(Exception):
         self.log = log
 
     def __str__(self) -> str:
-        lines = [self.message]
-        if self.log is not None:
-            lines.append(f"  log: {self.log}")
-        if self.hint:
-            lines.append(f"  next: {self.hint}")
-        return "\n".join(lines)
+        log = f"{LOG}: {self.log}" if self.log is not None else ""
+        following = f"\n  next: {self.hint}" if self.hint else ""
+        return f"{self.message}{log}{following}"
+
+
+def with_log_on(told: str, machine: str) -> str:
+    """An error's text for whoever reads it elsewhere: a log is on that machine."""
+    return told.replace(f"{LOG}: ", f"{LOG} on {machine}: ")
 
 
 class UsageError(DsbisectError):

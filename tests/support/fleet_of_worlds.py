@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from measured import WorldBenches
@@ -13,7 +14,7 @@ from sqlalchemy import text
 from watchers import RecordingWatcher
 from worlds import World
 
-from dsharness.errors import EngineError
+from dsharness.errors import EngineError, InstanceError
 from dsharness.model import (
     CampaignKind,
     CpuProfile,
@@ -51,6 +52,7 @@ FACTS: dict[str, Fact] = {
     "runtime": "crun", "cgroups": "v2",
 }  # fmt: skip
 CLASS = class_of(Machine(id="", facts=FACTS))
+LOG = Path("/logs/builds/c.log")
 STEP = World({name: 1.0 if name < "d" else 1.4 for name in LINE})
 WORKLOAD = LdcltWorkload(id="w", title="binds")
 QUESTION = Question(series_id="s", line=LINE, workload_id="w", settings_id="default")
@@ -73,7 +75,8 @@ class WorldLab(WorldBenches):
     def ready(self, candidate: str) -> None:
         if self.breaks:
             raise EngineError("podman is gone", hint="install it")
-        super().ready(candidate)
+        if candidate in self.refuses:
+            raise InstanceError("unbuildable: no such header", log=LOG)
 
     def images_of(self, candidates: Sequence[str]) -> list[Image]:
         return [Image(candidate_id=name, reference="r", key="k") for name in candidates]

@@ -19,6 +19,7 @@ from fleet_of_worlds import (
     CLASS,
     FACTS,
     LINE,
+    LOG,
     QUESTION,
     STEP,
     WORKLOAD,
@@ -660,6 +661,43 @@ def test_an_answer_stays_where_no_machine_can_profile(store: Store) -> None:
         assert ended.unprofiled.count("podman is gone") == 2
         assert profiled_by(store, run) == []
     prove_whole(store, run)
+
+
+def test_where_the_log_of_a_failed_build_is_is_told_with_its_machine(store: Store) -> None:
+    with fleet_of(store, "a", "b") as fleet:
+        run = begun(store)
+        for name in "ab":
+            fleet.labs[name] = WorldLab(STEP, machine=name, refuses=["c"])
+        finished(fleet, run)
+        refused = {
+            why: turn.machine for turn in turns_of(store, run) for why in turn.refused.values()
+        }
+        assert refused == {
+            f"unbuildable: no such header\n  log on {name}: {LOG}": name
+            for name in refused.values()
+        }
+        told = RecordingWatcher()
+        RunTold(store, WorldStudy(machine="user"), told).until_ended(run.id)
+    (why,) = (str(why) for name, *_, why in told.records if name == "unmeasurable")
+    assert why in refused
+
+
+def test_the_log_of_what_ended_a_run_or_was_not_prepared_is_told_with_its_machine(
+    store: Store,
+) -> None:
+    """As where three builds fail alike; and that of a candidate that could not be prepared."""
+    with fleet_of(store, "a") as fleet:
+        run = begun(store)
+        fleet.labs["a"] = WorldLab(STEP, machine="a", refuses=LINE)
+        ended = finished(fleet, run)
+        assert ended.state is RunState.FAILED
+        assert f"  log on a: {LOG}\n" in ended.why
+        again = begin_run(store, {"world": "again"}, machines=2, class_name="")
+        why = f"unbuildable: no such header\n  log: {LOG}"
+        fleet.labs["a"] = WorldLab(STEP, machine="a", unmeasurable={LINE[0]: why})
+        ended = finished(fleet, again)
+        assert ended.prepared is not None
+        assert ended.prepared.unmeasurable == {LINE[0]: why.replace("log:", "log on a:")}
 
 
 def test_why_a_side_has_no_profile_is_told_with_the_answer(store: Store) -> None:

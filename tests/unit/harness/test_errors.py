@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.errors import DsbisectError, ExitCode, MatrixError
+from dsharness.errors import DsbisectError, ExitCode, MatrixError, with_log_on
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ("harness", "images", "results", "bisect")
@@ -60,3 +60,11 @@ def test_the_page_says_what_to_do_next() -> None:
 )
 def test_an_error_says_what_where_and_next(error: DsbisectError, text: str) -> None:
     assert str(error) == text
+
+
+def test_whoever_reads_an_error_elsewhere_is_told_where_its_log_is() -> None:
+    error = DsbisectError("it failed", hint="look at its log: there", log=Path("/logs/1.log"))
+    told = "it failed\n  log on lab-2: /logs/1.log\n  next: look at its log: there"
+    assert with_log_on(str(error), "lab-2") == told
+    assert with_log_on(told, "lab-3") == told
+    assert with_log_on("it failed", "lab-2") == "it failed"
