@@ -14,7 +14,7 @@ from typing import Self
 
 from dsharness.errors import UsageError
 from dsharness.machine.host import place_id
-from dsharness.model import FleetMachine, Machine, Sample, SharedRun, Turn
+from dsharness.model import Abilities, FleetMachine, Machine, Sample, SharedRun, Turn
 from dsharness.model.campaign import NAMESPACE
 from dsresults.store import Store
 from dsresults.store.shared_records import find_machines, machine_holders
@@ -68,6 +68,15 @@ def strayed(sample: Sample, machine: str, class_name: str) -> str:
         return f"a sample is of another machine, {sample.machine.id[:8]}"
     found = class_of(sample.machine)
     return "" if found == class_name else f"a sample is of another class, {found}"
+
+
+def told_abilities(can: Abilities | None) -> str:
+    """What a machine can do, in words."""
+    if can is None:
+        return "can: unknown"
+    counters = "hardware counters" if can.counters else "no hardware counters"
+    pins = "CPU pinning" if can.pins_cpus else "no CPU pinning"
+    return f"can: rows of {', '.join(can.families)}; {counters}; {pins}"
 
 
 def fleet_of(store: Store) -> list[FleetMember]:

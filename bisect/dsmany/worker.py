@@ -33,6 +33,7 @@ from dsharness.process.deadline import check_request
 from dslab.campaign_loop import Claim, TurnTaker, claimed
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
+from dsmany.abilities import abilities_of
 from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of, planned_turns
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import (
@@ -74,6 +75,7 @@ def this_machine(engine: Engine, name: str) -> FleetMachine:
         class_name=class_of(machine),
         noise_pct=_noise_pct(cpus),
         cpus=cpus,
+        can=abilities_of(engine),
         since=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

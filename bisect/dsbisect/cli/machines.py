@@ -77,6 +77,7 @@ def worker(
     from dsharness.errors import UsageError
     from dsharness.machine.host import name_part
     from dsimages.registry import Registry
+    from dsmany.fleet import told_abilities
     from dsmany.registry_exchange import RegistryExchange
     from dsmany.worker import FleetWorker, this_machine
 
@@ -96,7 +97,8 @@ def worker(
         machine = this_machine(engine, name)
         watch.note(
             f"machine {machine.name} ({machine.id[:8]}), CPUs {_spelt(machine.cpus)}, "
-            f"noise {machine.noise_pct} %, class: {machine.class_name}"
+            f"noise {machine.noise_pct} %, class: {machine.class_name}; "
+            f"{told_abilities(machine.can)}"
         )
         if shared is not None:
             exchange = RegistryExchange(
@@ -117,19 +119,20 @@ def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) ->
     """
     if context.invoked_subcommand is not None:
         return
-    from dsmany.fleet import fleet_of
+    from dsmany.fleet import fleet_of, told_abilities
 
     with _shared(on) as store:
         doing = _turns_by_machine(store)
-        facts = [_facts(member, doing) for member in fleet_of(store)]
+        fleet = fleet_of(store)
+    facts = [_facts(member, doing) for member in fleet]
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    for fact in facts:
+    for member, fact in zip(fleet, facts, strict=True):
         noise = "?" if fact["noise_pct"] is None else f"{fact['noise_pct']} %"
         typer.echo(
             f"{fact['name']}  {fact['id'][:8]}  {fact['state']}, {fact['doing']}, noise {noise}, "
-            f"class: {fact['class']}"
+            f"class: {fact['class']}; {told_abilities(member.machine.can)}"
         )
     if not facts:
         typer.echo("no machine has come yet: `dsbisect worker --on URL` on each", err=True)
@@ -360,6 +363,7 @@ def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
         "doing": doing.get(machine.id, "idle") if member.alive else "nothing",
         "noise_pct": machine.noise_pct,
         "class": machine.class_name,
+        "can": machine.can and machine.can.model_dump(mode="json"),
         "silent_s": None if member.silent_s is None else round(member.silent_s, 1),
     }
 

@@ -104,7 +104,14 @@ from dsharness.model.rows import (
     Series,
     SystemName,
 )
-from dsharness.model.shared_run import FleetMachine, GivenImage, Prepared, RunState, SharedRun
+from dsharness.model.shared_run import (
+    Abilities,
+    FleetMachine,
+    GivenImage,
+    Prepared,
+    RunState,
+    SharedRun,
+)
 from dsharness.model.value import (
     Identifier,
     Shown,
@@ -137,6 +144,7 @@ __all__ = [
     "SHARERS",
     "USER_BIND",
     "WORKER_THREADS",
+    "Abilities",
     "AppliedPatch",
     "AptPackages",
     "Base",

@@ -8,7 +8,16 @@ from typing import Self
 from pydantic import Field, JsonValue
 
 from dsharness.model.measured import Procedure
+from dsharness.model.rows import Family
 from dsharness.model.value import Value
+
+
+class Abilities(Value):
+    """What a machine can do that another one of its class may not."""
+
+    families: tuple[Family, ...] = Field(description="of rows whose base it can make")
+    counters: bool = Field(description="the CPU counts a server's instructions here")
+    pins_cpus: bool = Field(description="server and load get CPUs of their own")
 
 
 class FleetMachine(Value):
@@ -19,6 +28,7 @@ class FleetMachine(Value):
     class_name: str = Field(description="what is equal may measure for one search")
     noise_pct: float | None = Field(default=None, description="of the calibrator, when it came")
     cpus: tuple[int, ...] = ()
+    can: Abilities | None = Field(default=None, description="unknown of an older worker")
     drained: bool = Field(default=False, description="gets no new turns")
     since: str
 

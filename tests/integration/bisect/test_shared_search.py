@@ -6,6 +6,7 @@ Jobs are done one by one by the test, so that each way to die or to be asked twi
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -40,12 +41,16 @@ from watchers import RecordingWatcher
 from worlds import World
 
 from benchmarks.many.asked_statements import asked
+from dsbisect.cli import root
+from dsbisect.cli.root import run as run_command
 from dsbisect.watch_stages import SearchStages
-from dsharness.errors import EngineError, StoppedError, UpgradedError
+from dsharness.errors import EngineError, ExitCode, StoppedError, UpgradedError
 from dsharness.model import (
+    Abilities,
     Boundary,
     Campaign,
     CampaignKind,
+    Family,
     Machine,
     RunState,
     SharedRun,
@@ -239,6 +244,28 @@ def test_the_same_command_with_fewer_machines_ends_the_wait(store: Store) -> Non
 def prepared_of(watcher: RecordingWatcher) -> list[str]:
     """What was told of a run as a whole."""
     return [str(what) for name, *_, what in watcher.records if name == "preparing"]
+
+
+def test_what_a_machine_can_do_is_stored_and_shown_and_unknown_of_an_older_worker(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    can = Abilities(families=(Family.APT,), counters=False, pins_cpus=True)
+    with fleet_of(store, "a", "b") as fleet:
+        machine = fleet.workers["a"]._machine.model_copy(update={"can": can})
+        with store.database.writing() as connection:
+            put_machine(store.database, connection, machine)
+            older = "UPDATE machines SET rest = (rest::jsonb - 'can')::json WHERE name = 'b'"
+            connection.execute(text(older))
+        monkeypatch.setenv(
+            "DSBISECT_ON", store.database.location.url.render_as_string(hide_password=False)
+        )
+        monkeypatch.setattr(sys, "argv", ["dsbisect", "machines"])
+        with pytest.raises(SystemExit) as left:
+            run_command(root.app)
+    assert left.value.code == ExitCode.OK
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith(f"{CLASS}; can: rows of apt; no hardware counters; CPU pinning")
+    assert second.endswith(f"{CLASS}; can: unknown")
 
 
 def test_runs_are_spread_over_all_machines(store: Store) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import sample_of
 
+from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
-from dsharness.model import FleetMachine, Machine, Prepared, Procedure, SharedRun
+from dsharness.model import Abilities, Family, FleetMachine, Machine, Prepared, Procedure, SharedRun
+from dsmany.abilities import abilities_of
 from dsmany.fleet import (
     FleetMember,
     MachineCount,
@@ -19,6 +23,7 @@ from dsmany.fleet import (
     lost_to,
     may_advance,
     strayed,
+    told_abilities,
 )
 from dsmany.job_queue import shared_place
 from dsmany.worker_role import WRITES, role_sql
@@ -71,6 +76,32 @@ def names(machines: tuple[FleetMachine, ...]) -> list[str]:
 def test_a_class_is_cpu_kernel_and_engine(changed: dict[str, object], *, equal: bool) -> None:
     one, other = Machine(id="a", facts=FACTS), Machine(id="b", facts=FACTS | changed)
     assert (class_of(one) == class_of(other)) is equal
+
+
+def test_what_a_machine_can_do_is_told_in_words_and_unknown_of_an_older_worker() -> None:
+    can = Abilities(families=(Family.APT, Family.DNF), counters=False, pins_cpus=True)
+    assert told_abilities(can) == "can: rows of apt, dnf; no hardware counters; CPU pinning"
+    other = Abilities(families=(Family.FREEIPA,), counters=True, pins_cpus=False)
+    assert told_abilities(other) == "can: rows of freeipa; hardware counters; no CPU pinning"
+    old = {name: fact for name, fact in member("a").machine.model_dump().items() if name != "can"}
+    assert told_abilities(FleetMachine.model_validate(old).can) == "can: unknown"
+
+
+@pytest.mark.parametrize("bootstraps", [True, False])
+def test_a_machine_makes_bases_by_mmdebstrap_or_takes_a_registry_s(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, bootstraps: bool
+) -> None:
+    if bootstraps:
+        (tmp_path / "mmdebstrap").write_text("#!/bin/sh\n", encoding="utf-8")
+        (tmp_path / "mmdebstrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    engine = Engine(
+        podman_version="5", rootless=True, cgroups="v2", runtime="crun", pins_cpus=bootstraps,
+        limits_memory=True,
+    )  # fmt: skip
+    can = abilities_of(engine)
+    assert can.families == (tuple(Family) if bootstraps else (Family.FREEIPA,))
+    assert can.pins_cpus is bootstraps
 
 
 def test_a_sample_strays_where_it_says_another_machine_or_class() -> None:
