@@ -13,9 +13,8 @@ from contextlib import contextmanager
 
 from benchmarks.harness.answers import Answers, answers
 from benchmarks.harness.budget import budgets
-from benchmarks.harness.deciders import deciders
 from benchmarks.harness.neighbour import neighbour
-from benchmarks.harness.spread import Spread, spreads, two_benches
+from benchmarks.harness.spread import Spread, deciders, spreads, two_benches
 from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.matrix import find_workload, load_matrix

@@ -54,17 +54,20 @@ def budgets(row: str, workloads: Sequence[str], runs: int) -> Iterator[Budget]:
 
 
 def _measured(row: str, workload: str, samples: int) -> _Spent:
+    begun, before = time.monotonic(), _cpu_s()
+    said_by("measure", row, "--workload", workload, "--samples", str(samples))
+    return _Spent(seconds=time.monotonic() - begun, cpu_s=_cpu_s() - before)
+
+
+def said_by(*words: str) -> str:
+    """What a whole command prints, with a store of its own; the benchmark ends where it fails."""
     program = Path(sys.executable).parent / "dsbisect"
     with tempfile.TemporaryDirectory() as folder:
-        words = (
-            "measure", row, "--workload", workload, "--samples", str(samples),
-            "--store", f"{folder}/store.db",
-        )  # fmt: skip
-        begun, before = time.monotonic(), _cpu_s()
-        done = subprocess.run([program, *words], check=False, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(done.stderr)
-        return _Spent(seconds=time.monotonic() - begun, cpu_s=_cpu_s() - before)
+        whole = [str(program), *words, "--store", f"{folder}/store.db"]
+        done = subprocess.run(whole, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return done.stdout
 
 
 def _cpu_s() -> float:

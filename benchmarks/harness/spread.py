@@ -1,14 +1,17 @@
-"""One row against itself, in several ways: by how much its figures and its ratio vary."""
+"""One row against itself: by how much its figures vary, in several ways and by every metric."""
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from benchmarks.harness.budget import said_by
+from dsbisect.noise_study import MetricNoise
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import CpuShares, available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import golden_state
@@ -143,3 +146,12 @@ def _cv(values: Sequence[float]) -> float:
 
 def _turn(workload: Workload, number: int) -> Turn:
     return Turn(campaign_id="bench", number=number, candidates=(), workload=workload)
+
+
+def deciders(row: str, workload: str, runs: int) -> Mapping[str, MetricNoise]:
+    """Every metric in the lab's own turns, so many runs a side, as `doctor --noise` tells it."""
+    said = said_by(
+        "doctor", "--noise", "--row", row, "--workload", workload, "--runs", str(runs), "--json"
+    )
+    found = [MetricNoise.model_validate(each) for each in json.loads(said)["metrics"]]
+    return {each.metric: each for each in found}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dsbisect.open_campaigns import OpenCampaigns
@@ -81,6 +81,19 @@ class Capacity:
         return math.ceil(CONNECTIONS * min(rate, MOST_TIMES * self.per_s) * self.latency_s)
 
 
+def capacities(rows: Sequence[str], measured: Sequence[Sample]) -> dict[str, Capacity]:
+    """Of each row by its own samples."""
+    return {
+        row: Capacity.of(row, [each for each in measured if each.candidate_id == row])
+        for row in rows
+    }
+
+
+def connections_for(load: LdaploadWorkload, rate: float, known: Iterable[Capacity]) -> int:
+    """As many as the row needs that needs most, and no fewer than the load has."""
+    return max(load.threads, *(each.connections(rate) for each in known))
+
+
 def without_shares(workloads: Sequence[Workload], metric: str) -> tuple[Workload, ...]:
     """The same, in a closed loop where a load is scheduled at a share of what that answers."""
     refuse_unfit(find_metric(metric), workloads)
@@ -107,9 +120,7 @@ def _at_share(
 ) -> LdaploadWorkload:
     ready = tuple(end for end in ends if end not in campaigns.lab.unmeasurable) or ends
     measured = campaigns.valid(closed_loop(load), ready, CAPACITY_RUNS)
-    capacity = {
-        end: Capacity.of(end, [s for s in measured if s.candidate_id == end]) for end in ready
-    }
+    capacity = capacities(ready, measured)
     slowest = min(ready, key=lambda end: capacity[end].per_s)
     per_s = capacity[slowest].per_s
     if not per_s:
@@ -124,7 +135,7 @@ def _at_share(
         f"answers {significant(per_s)}/s of {load.id} in a closed loop; {pct:g} % of that is "
         f"{significant(rate)}/s",
     )
-    connections = max(load.threads, *(each.connections(rate) for each in capacity.values()))
+    connections = connections_for(load, rate, capacity.values())
     return load.model_copy(
         update={"scheduled": rate, "scheduled_pct": None, "threads": connections}
     )

@@ -18,6 +18,7 @@ from dsharness.errors import UsageError
 from dsharness.machine.host import session_id
 from dsharness.measure.metrics import LATENCY_P99
 from dsharness.model import LdaploadWorkload, Sample
+from dslab.laboratory import refuse_failed
 from dslab.watcher import Watcher
 from dsresults.compare.endured_phases import Endurance, endurance_of, endured_phase
 from dsresults.store import Store
@@ -78,8 +79,7 @@ def measure_endurance(
     with row_lab(
         asked, (request.row,), 1, engine=engine, store=store, watcher=watcher, duet=False
     ) as lab:
-        for failure in lab.failures.values():
-            raise failure
+        refuse_failed(lab)
         taken = OpenCampaigns(
             asked=request, kind="endurance", lab=lab, store=store, watcher=watcher
         )

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dsbisect.capacity import CAPACITY_RUNS, MOST_TIMES, Capacity, closed_loop, rounded_rate
+from dsbisect.capacity import (
+    CAPACITY_RUNS,
+    MOST_TIMES,
+    Capacity,
+    capacities,
+    closed_loop,
+    connections_for,
+    rounded_rate,
+)
 from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.measure.metrics import LATENCY_P99
 from dsharness.model import LdaploadWorkload, Sample
+from dslab.laboratory import refuse_failed
 from dslab.watcher import Watcher
 from dsresults.compare.load_levels import LoadLevel, LoadLevels, RowLevels, level_of
 from dsresults.number_text import significant
@@ -65,8 +74,7 @@ def measure_levels(
     with row_lab(
         request, request.rows, 1, engine=engine, store=store, watcher=watcher, duet=False
     ) as lab:
-        for failure in lab.failures.values():
-            raise failure
+        refuse_failed(lab)
         taken = OpenCampaigns(asked=request, kind="levels", lab=lab, store=store, watcher=watcher)
         return _Turns(request=request, taken=taken).all()
 
@@ -81,11 +89,9 @@ class _Turns:
     def all(self) -> LoadLevels:
         load, rows = self.request.load, self.request.rows
         measured = self.taken.valid(load, rows, CAPACITY_RUNS)
-        capacity = {row: Capacity.of(row, _of(row, measured)) for row in rows}
+        capacity = capacities(rows, measured)
         rates = self.request.rates_for(min(each.per_s for each in capacity.values()))
-        connections = max(
-            load.threads, *(each.connections(rates[-1]) for each in capacity.values())
-        )
+        connections = connections_for(load, rates[-1], capacity.values())
         levels = {rate: at_rate(load, rate, connections) for rate in rates}
         asked = {rate: tuple(row for row in rows if capacity[row].answers(rate)) for rate in rates}
         taken: dict[float, list[Sample]] = {}

@@ -22,6 +22,7 @@ from dsharness.model import Image, Sample, SystemName, Value
 from dsharness.progress import Progress
 from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import RowSupply
+from dslab.laboratory import refuse_failed
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import pairs
 from dsresults.store import Store
@@ -70,8 +71,7 @@ def measure_noise(
     with row_lab(
         request, request.line, 1, engine=engine, store=store, watcher=watcher, supply=supply
     ) as laboratory:
-        for failure in laboratory.failures.values():
-            raise failure
+        refuse_failed(laboratory)
         order = CampaignOrder(
             question=Question(
                 series_id=request.row,

@@ -13,6 +13,7 @@ from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
 from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.model import DirectoryWorkload, Sample, Workload
+from dslab.laboratory import refuse_failed
 from dslab.watcher import Watcher
 from dsresults.compare.size_growth import SizeGrowth, grown
 from dsresults.store import Store
@@ -46,8 +47,7 @@ def measure_sizes(
         with row_lab(
             asked, request.rows, 1, engine=engine, store=store, watcher=watcher, duet=False
         ) as lab:
-            for failure in lab.failures.values():
-                raise failure
+            refuse_failed(lab)
             campaigns = OpenCampaigns(
                 asked=request, kind="sizes", lab=lab, store=store, watcher=watcher
             )

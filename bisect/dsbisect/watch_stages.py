@@ -103,10 +103,27 @@ class SearchStages(Watcher):
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmLog:
-    """Keeps what becomes of alarms, and says it."""
+    """Keeps what becomes of tips and alarms, and says it."""
 
     store: Store
     say: Callable[[str], None]
+
+    def stages(
+        self, watcher: Watcher, series: WatchedSeries, tip: str, line: Sequence[str]
+    ) -> SearchStages:
+        """Those of a search along a line of candidates, the last of which is the tip."""
+        return SearchStages(
+            watcher=watcher,
+            reference=line[0],
+            tip=line[-1],
+            began=lambda state, note: self.began(series, tip, state, note),
+        )
+
+    def told(self, tip: WatchedTip) -> WatchedTip:
+        """Keep a tip with its answer."""
+        self.store.add_finding(tip.finding)
+        self.say(f"{tip.series}: {tip.summary}")
+        return tip
 
     def began(self, series: WatchedSeries, tip: str, state: AlarmState, note: str) -> None:
         """Keep that a search has come so far, unless it is known."""

@@ -39,7 +39,7 @@ from dsresults.watch.watched_series import (
     moment,
     next_reference,
     seen_already,
-    tips_of,
+    tips_of_series,
     turns_of,
 )
 
@@ -74,6 +74,17 @@ class WatchFile(Value):
     )
     max_runs: PositiveInt = Field(default=400, description="of one search with its proof")
     first_parent: bool = False
+
+    def series(self, branch: str, load: WatchedLoad) -> WatchedSeries:
+        """What is seen of a branch, or a row, under one load."""
+        return WatchedSeries(
+            watch=self.id, branch=branch, workload=load.workload, metric=load.metric
+        )
+
+    @property
+    def options(self) -> SearchOptions:
+        """Of each search."""
+        return SearchOptions(smallest_pct=self.smallest_pct, max_runs=self.max_runs)
 
 
 def read_watch(path: Path, matrix: Matrix) -> WatchFile:
@@ -186,11 +197,8 @@ class WatchPass:
 
     def _begun(self, each: tuple[WatchedBranch, WatchedLoad]) -> BranchLook | None:
         branch, load = each
-        series = WatchedSeries(
-            watch=self.asked.id, branch=branch.name, workload=load.workload, metric=load.metric
-        )
-        known = self.store.findings("watched")
-        tips = [tip for tip in tips_of(known, self.asked.id) if tip.series == series]
+        series = self.asked.series(branch.name, load)
+        tips = tips_of_series(self.store.findings("watched"), series)
         ask = self._ask(load, next_reference(tips, branch.since), branch.name)
         repository = Repository.open(self.asked.repository)
         good, bad = (repository.revision(name) for name in (ask.good, ask.bad))
@@ -200,19 +208,11 @@ class WatchPass:
         self.say(f"{series}: {bad[:12]} next to {good[:12]}")
         ask = replace(ask, good=good, bad=bad)
         scope = laid_range(ask)
-        stages = SearchStages(
-            watcher=self.watcher,
-            reference=scope.points[0],
-            tip=scope.points[-1],
-            began=lambda state, note: self._log.began(series, bad, state, note),
-        )
+        stages = self._log.stages(self.watcher, series, bad, scope.points)
         look = BranchLook(series=series, ask=ask, scope=scope, repository=repository, stages=stages)
         if len(scope.groups) > 1:
-            options = SearchOptions(
-                smallest_pct=self.asked.smallest_pct, max_runs=self.asked.max_runs
-            )
             told = [campaign for tip in tips for campaign in tip.campaigns]
-            look.outcome = self.searches.begin(ask, scope, options, stages, told)
+            look.outcome = self.searches.begin(ask, scope, self.asked.options, stages, told)
         return look
 
     def _ask(self, load: WatchedLoad, reference: str, tip: str) -> CommitsRequest:
@@ -246,9 +246,7 @@ class WatchPass:
                 seconds = self.searches.seconds(outcome)
                 found = look.tip(**_facts(outcome), seconds=round(seconds, 1))
                 self._alarm(found, outcome, look.repository)
-        self.store.add_finding(found.finding)
-        self.say(f"{look.series}: {found.summary}")
-        return found
+        return self._log.told(found)
 
     def _alarm(self, tip: WatchedTip, outcome: CommitsResult, repository: Repository) -> None:
         same = equivalents(repository, tip.named) if tip.named else ()

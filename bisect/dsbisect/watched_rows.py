@@ -16,7 +16,7 @@ from typing import Protocol
 
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsbisect.search_options import SearchOptions
-from dsbisect.watch_stages import AlarmLog, SearchStages
+from dsbisect.watch_stages import AlarmLog
 from dsbisect.watch_study import WatchedLoad, WatchFile, answer_facts
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InconclusiveError
@@ -43,6 +43,7 @@ from dsresults.watch.watched_series import (
     quiet_states,
     seen_already,
     tips_of,
+    tips_of_series,
     watches_of,
 )
 from dssearch.question import Question
@@ -243,22 +244,15 @@ class RowsPass:
 
     def _last(self, row: Row) -> Image | None:
         """The state of the last look, if all of the row's series have seen it."""
-        tips = [self._tips(self._series(row, load)) for load in self.asked.loads]
+        known = self.store.findings("watched")
+        series = (self.asked.series(row.id, load) for load in self.asked.loads)
+        tips = [tips_of_series(known, each) for each in series]
         keys = {each[-1].tip if each else None for each in tips}
         return self._kept(keys.pop()) if len(keys) == 1 else None
 
-    def _series(self, row: Row, load: WatchedLoad) -> WatchedSeries:
-        return WatchedSeries(
-            watch=self.asked.id, branch=row.id, workload=load.workload, metric=load.metric
-        )
-
-    def _tips(self, series: WatchedSeries) -> list[WatchedTip]:
-        known = self.store.findings("watched")
-        return [tip for tip in tips_of(known, self.asked.id) if tip.series == series]
-
     def _looked_at(self, row: Row, load: WatchedLoad, now: Image) -> WatchedTip | None:
-        series = self._series(row, load)
-        tips = self._tips(series)
+        series = self.asked.series(row.id, load)
+        tips = tips_of_series(self.store.findings("watched"), series)
         pinned = pinned_state(tips)
         if now.key == pinned or seen_already(tips, now.key):
             self.say(f"{series}: {now.key[:SHORT]} is known")
@@ -292,7 +286,7 @@ class RowsPass:
             direction="none", summary=f"{why}: what comes later is compared with {state}",
             moved=state,
         )  # fmt: skip
-        return self._told(tip)
+        return self._log.told(tip)
 
     def _compared(self, look: RowLook) -> WatchedTip:
         begun, state = time.monotonic(), moved(look.row, look.before, look.after)
@@ -311,7 +305,7 @@ class RowsPass:
             campaign = self._searched(look)
         except CandidateError as error:
             said = error.message.splitlines()[0]
-            return self._told(tip(direction="impossible", summary=f"{said} ({state})"))
+            return self._log.told(tip(direction="impossible", summary=f"{said} ({state})"))
         samples, images = self.store.measured_in([campaign])
         boundary = campaign.boundary
         assert boundary is not None  # noqa: S101 - a finished campaign has an answer
@@ -319,28 +313,17 @@ class RowsPass:
         found = tip(**facts | {"summary": f"{boundary.summary} ({state})"})
         data = report_data(self.matrix, [campaign], samples, images)
         self._log.seen(found, lambda: moved_issue(data, look.row, state))
-        return self._told(found)
+        return self._log.told(found)
 
     @property
     def _log(self) -> AlarmLog:
         return AlarmLog(store=self.store, say=self.say)
 
     def _searched(self, look: RowLook) -> Campaign:
-        stages = SearchStages(
-            watcher=self.watcher,
-            reference=look.line[0],
-            tip=look.line[1],
-            began=lambda state, note: self._log.began(look.series, look.after.key, state, note),
-        )
-        options = SearchOptions(smallest_pct=self.asked.smallest_pct, max_runs=self.asked.max_runs)
+        stages = self._log.stages(self.watcher, look.series, look.after.key, look.line)
         return self._log.searched(
             look.series,
             look.after.key,
             stages,
-            lambda: self.states.compared(look, stages, options),
+            lambda: self.states.compared(look, stages, self.asked.options),
         )
-
-    def _told(self, tip: WatchedTip) -> WatchedTip:
-        self.store.add_finding(tip.finding)
-        self.say(f"{tip.series}: {tip.summary}")
-        return tip

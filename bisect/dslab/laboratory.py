@@ -366,6 +366,12 @@ def _at_a_time(workers: int) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def refuse_failed(lab: Laboratory) -> None:
+    """The error of the first candidate that could not be prepared, where all are needed."""
+    for failure in lab.failures.values():
+        raise failure
+
+
 @contextmanager
 def open_lab(
     conditions: LabConditions,

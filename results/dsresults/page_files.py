@@ -10,6 +10,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from dsharness.errors import DsbisectError, UsageError
+from dsharness.model import Value
 from dsharness.process.command import atomic_write, disk_error
 
 
@@ -47,6 +48,13 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise disk_error(error, folder) from error
         raise _unwritable(folder, error) from error
+
+
+def write_page(folder: Path, name: str, html: str, found: Value) -> Path:
+    """Write a page, and what it shows as JSON next to it, each whole or not at all; its path."""
+    page = folder / f"{name}.html"
+    write_files(folder, {f"{name}.json": found.model_dump_json(indent=2) + "\n", page.name: html})
+    return page
 
 
 def _unwritable(folder: Path, error: OSError) -> DsbisectError:

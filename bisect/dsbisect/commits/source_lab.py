@@ -27,7 +27,7 @@ from dsharness.measure.metrics import find_metric
 from dsharness.model import Boundary, Campaign, CampaignKind, Sample, Workload
 from dslab.campaign_loop import CampaignOrder
 from dslab.lab_conditions import LabConditions
-from dslab.laboratory import Laboratory, open_lab
+from dslab.laboratory import Laboratory, open_lab, refuse_failed
 from dslab.watcher import Watcher
 from dsresults.store import Store
 from dssearch.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
@@ -196,8 +196,7 @@ def scatter_of_builds(
     with source_lab(
         ask, common, supply, names, store=store, watcher=watcher, duet=False
     ) as laboratory:
-        for failure in laboratory.failures.values():
-            raise failure
+        refuse_failed(laboratory)
         order = CampaignOrder(
             question=ask.question(f"{repository.name}:layouts", names),
             workload=ask.workload,

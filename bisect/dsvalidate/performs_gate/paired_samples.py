@@ -12,7 +12,7 @@ from dsharness.progress import Progress
 from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import PackagedSupply
 from dslab.lab_conditions import LabConditions
-from dslab.laboratory import Laboratory, open_lab
+from dslab.laboratory import Laboratory, open_lab, refuse_failed
 from dslab.watcher import Watcher
 from dsresults.compare.comparison_table import pairs
 from dsresults.store import Store
@@ -111,8 +111,7 @@ def sampled_pairs(
     metric: str = DECIDER,
 ) -> SampledPairs:
     """Measure pairs until `enough`, continuing an earlier run."""
-    for failure in lab.failures.values():
-        raise failure
+    refuse_failed(lab)
     stock, patched = asked.line
 
     def missing(history: History) -> int:

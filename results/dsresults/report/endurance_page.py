@@ -10,7 +10,7 @@ from dsresults.compare.endured_phases import Endurance, EnduranceMoment, Enduran
 from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.usage_courses import CoursePoint
 from dsresults.number_text import significant, whole
-from dsresults.page_files import page_environment, utc, write_files
+from dsresults.page_files import page_environment, utc, write_page
 from dsresults.report.percentile_chart import PLOT, LinePlot
 from dsresults.report.usage_chart import course_plot
 
@@ -78,10 +78,7 @@ def render_endurance(found: Endurance) -> str:
 
 def write_endurance(folder: Path, found: Endurance) -> Path:
     """Write endurance.json and endurance.html, completely or not at all; the page's path."""
-    html, page = render_endurance(found), folder / "endurance.html"
-    texts = {"endurance.json": found.model_dump_json(indent=2) + "\n", page.name: html}
-    write_files(folder, texts)
-    return page
+    return write_page(folder, "endurance", render_endurance(found), found)
 
 
 def told_endurance(found: Endurance) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dsharness.model import Value
 from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
 from dsresults.compare.load_levels import LoadLevels, RowLevels
 from dsresults.number_text import significant
-from dsresults.page_files import page_environment, utc, write_files
+from dsresults.page_files import page_environment, utc, write_page
 from dsresults.report.percentile_chart import (
     MOST_LINES,
     PLOT,
@@ -142,6 +142,4 @@ def render_levels(found: LoadLevels) -> str:
 
 def write_levels(folder: Path, found: LoadLevels) -> Path:
     """Write levels.json and levels.html, each completely or not at all; the page's path."""
-    html, page = render_levels(found), folder / "levels.html"
-    write_files(folder, {"levels.json": found.model_dump_json(indent=2) + "\n", page.name: html})
-    return page
+    return write_page(folder, "levels", render_levels(found), found)

@@ -9,7 +9,7 @@ from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import METRICS
 from dsresults.compare.size_growth import RowGrowth, SizeGrowth, SizePoint, spelled, told_growth
 from dsresults.number_text import significant, whole
-from dsresults.page_files import page_environment, utc, write_files
+from dsresults.page_files import page_environment, utc, write_page
 from dsresults.report.percentile_chart import (
     MOST_LINES,
     PLOT,
@@ -103,9 +103,7 @@ def render_sizes(found: SizeGrowth) -> str:
 
 def write_sizes(folder: Path, found: SizeGrowth) -> Path:
     """Write sizes.json and sizes.html, each completely or not at all; the page's path."""
-    html, page = render_sizes(found), folder / "sizes.html"
-    write_files(folder, {"sizes.json": found.model_dump_json(indent=2) + "\n", page.name: html})
-    return page
+    return write_page(folder, "sizes", render_sizes(found), found)
 
 
 def told_sizes(found: SizeGrowth) -> Iterator[str]:

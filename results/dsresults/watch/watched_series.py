@@ -205,6 +205,11 @@ def tips_of(findings: Iterable[Finding], watch: str) -> tuple[WatchedTip, ...]:
     )
 
 
+def tips_of_series(findings: Iterable[Finding], series: WatchedSeries) -> list[WatchedTip]:
+    """Those of one series."""
+    return [tip for tip in tips_of(findings, series.watch) if tip.series == series]
+
+
 def watches_of(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The ids of all watches that have seen a tip, or search for what a first one has shown."""
     kinds = {"watched", "alarm"}
