@@ -6,13 +6,10 @@ out of that run, and the reason is kept.
 
 from __future__ import annotations
 
-import platform
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import UTC, datetime
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import (
@@ -26,15 +23,13 @@ from dsharness.errors import (
     UsageError,
     with_log_on,
 )
-from dsharness.machine.host import Calibrator, available_cpus, machine_now, share_cpus
 from dsharness.model import FleetMachine, Prepared, RunState, SharedRun, Turn, TurnState
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dslab.campaign_loop import Claim, TurnTaker, claimed
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
-from dsmany.abilities import abilities_of
-from dsmany.fleet import BEAT_S, class_of, fit_for, fleet_of, planned_turns
+from dsmany.fleet import BEAT_S, fit_for, fleet_of, planned_turns
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import (
     KnownAnswers,
@@ -58,37 +53,10 @@ from dsresults.store.shared_records import (
 )
 from dssearch.question import Measure
 
-NOISE_ROUNDS, NOISE_ROUND_S = 6, 0.5
 TIDY_S = 1.0
 LOOK_S = 5.0  # for what no job tells
 AGAIN_S = 3.0  # after the database went away
 LEAVING_S = 60.0
-
-
-def this_machine(engine: Engine, name: str) -> FleetMachine:
-    """What this machine can do, and how noisy it is now."""
-    cpus = available_cpus()
-    machine = machine_now(engine, share_cpus(cpus, can_pin=engine.pins_cpus))
-    return FleetMachine(
-        id=machine.id,
-        name=name or platform.node(),
-        class_name=class_of(machine),
-        noise_pct=_noise_pct(cpus),
-        cpus=cpus,
-        can=abilities_of(engine),
-        since=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-
-
-def _noise_pct(cpus: tuple[int, ...]) -> float:
-    """By how much the CPU time of one fixed piece of work varies here, as a standard deviation."""
-    speeds: list[float] = []
-    for _ in range(NOISE_ROUNDS):
-        with Calibrator(cpus) as calibrator:
-            time.sleep(NOISE_ROUND_S)
-        speeds.append(calibrator.cpu_us or 0.0)
-    mean = statistics.fmean(speeds)
-    return round(100 * statistics.stdev(speeds) / mean, 2) if mean else 0.0
 
 
 class FleetWorker:

@@ -19,6 +19,7 @@ from dsharness.containers.engine_probe import detect
 from dsharness.matrix import find_series, load_matrix
 from dsharness.process.deadline import Deadline
 from dsimages.image_set import build_images
+from dsresults.store import Store
 
 ROOT = Path(__file__).parents[2]
 USERS = 200  # more than any NSS keeps results for
@@ -124,3 +125,12 @@ def environment(folder: Path) -> dict[str, str]:
         "DSBISECT_STORE": str(folder / "results.db"),
         "COLUMNS": "120",
     }
+
+
+def stored_samples(folder: Path) -> dict[str, int]:
+    """How many samples each load has."""
+    with Store.open(f"sqlite:///{folder}/results.db") as store:
+        return {
+            campaign.workload_id: len(store.samples(campaign_id=campaign.id))
+            for campaign in store.campaigns()
+        }

@@ -79,7 +79,8 @@ def worker(
     from dsimages.registry import Registry
     from dsmany.fleet import told_abilities
     from dsmany.registry_exchange import RegistryExchange
-    from dsmany.worker import FleetWorker, this_machine
+    from dsmany.this_machine import this_machine
+    from dsmany.worker import FleetWorker
 
     shared = Registry.named(registry, insecure=insecure) if registry else None
     refuse_database(on)

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from lab import dsbisect, small_matrix, start
+from lab import dsbisect, small_matrix, start, stored_samples
 
 from dsharness.errors import ExitCode
-from dsresults.store import Store
 
 pytestmark = pytest.mark.whole
 
@@ -29,15 +28,6 @@ workloads:
 """
 
 
-def stored(folder: Path) -> dict[str, int]:
-    """How many samples each level has."""
-    with Store.open(f"sqlite:///{folder}/results.db") as store:
-        return {
-            campaign.workload_id: len(store.samples(campaign_id=campaign.id))
-            for campaign in store.campaigns()
-        }
-
-
 def test_the_knee_of_a_row_and_nothing_is_measured_twice(tmp_path: Path) -> None:
     small_matrix(tmp_path)
     (tmp_path / "small.yaml").write_text(WORKLOAD, encoding="utf-8")
@@ -45,7 +35,7 @@ def test_the_knee_of_a_row_and_nothing_is_measured_twice(tmp_path: Path) -> None
     begun = start(tmp_path, *words)
     begun.until("small-at-")
     assert begun.end()[0] == ExitCode.INTERRUPTED
-    before = stored(tmp_path)
+    before = stored_samples(tmp_path)
     assert before["small-closed"] >= 5
 
     done = dsbisect(tmp_path, *words, "--output", "out", "--json")
@@ -68,11 +58,11 @@ def test_the_knee_of_a_row_and_nothing_is_measured_twice(tmp_path: Path) -> None
     assert [each["percent"] for each in low["percentiles"]][:2] == [50, 90]
     assert low["percentiles"][0]["us"] < high["percentiles"][0]["us"]
 
-    after = stored(tmp_path)
+    after = stored_samples(tmp_path)
     assert after["small-closed"] == before["small-closed"]
     again = dsbisect(tmp_path, *words, "--output", "out")
     assert again.returncode == 0, again.stderr
-    assert stored(tmp_path) == after
+    assert stored_samples(tmp_path) == after
     lines = again.stdout.rstrip().splitlines()
     assert lines[-1] == "out/levels.html"
     assert f"knee between {low['asked_per_s']:g}" in again.stdout.replace("\u202f", "")

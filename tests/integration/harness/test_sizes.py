@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from lab import dsbisect, small_matrix, start
+from lab import dsbisect, small_matrix, start, stored_samples
 
 from dsharness.errors import ExitCode
-from dsresults.store import Store
 
 pytestmark = pytest.mark.whole
 
@@ -29,15 +28,6 @@ workloads:
 """
 
 
-def stored(folder: Path) -> dict[str, int]:
-    """How many samples each size has."""
-    with Store.open(f"sqlite:///{folder}/results.db") as store:
-        return {
-            campaign.workload_id: len(store.samples(campaign_id=campaign.id))
-            for campaign in store.campaigns()
-        }
-
-
 def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path: Path) -> None:
     small_matrix(tmp_path)
     every, indexed = "(!(!(uid={user})))", "(uid={user})"
@@ -49,7 +39,7 @@ def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path:
     begun.until("workload small-1000")
     begun.until("debian-12:")
     assert begun.end()[0] == ExitCode.INTERRUPTED
-    before = stored(tmp_path)
+    before = stored_samples(tmp_path)
     assert before["small-200"] >= 3
 
     done = dsbisect(tmp_path, *words, "--workload", "every.yaml", "--json")
@@ -61,12 +51,12 @@ def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path:
     low, high = row["exponent"]["interval"]
     assert 0.5 < row["exponent"]["value"] < 1.5  # about in proportion
     assert low <= row["exponent"]["value"] <= high
-    assert stored(tmp_path)["small-200"] == before["small-200"]
+    assert stored_samples(tmp_path)["small-200"] == before["small-200"]
 
-    after = stored(tmp_path)
+    after = stored_samples(tmp_path)
     again = dsbisect(tmp_path, *words, "--workload", "every.yaml")
     assert again.returncode == 0, again.stderr
-    assert stored(tmp_path) == after
+    assert stored_samples(tmp_path) == after
     assert again.stdout.rstrip().splitlines()[-1] == "out/sizes.html"
     page = (tmp_path / "out/sizes.html").read_text(encoding="utf-8")
     assert page.count("<polyline") == 1

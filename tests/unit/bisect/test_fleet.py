@@ -12,7 +12,6 @@ from worlds import sample_of
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
 from dsharness.model import Abilities, Family, FleetMachine, Machine, Prepared, Procedure, SharedRun
-from dsmany.abilities import abilities_of
 from dsmany.fleet import (
     FleetMember,
     MachineCount,
@@ -26,6 +25,7 @@ from dsmany.fleet import (
     told_abilities,
 )
 from dsmany.job_queue import shared_place
+from dsmany.this_machine import abilities_of
 from dsmany.worker_role import WRITES, role_sql
 from dsresults.store.tables import METADATA
 from dssearch.question import History
