@@ -6,14 +6,15 @@ is stored counts: the same request goes on where it was interrupted.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
+from dsharness.errors import CandidateError
 from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.model import DirectoryWorkload, Sample, Workload
-from dslab.laboratory import refuse_failed
 from dslab.watcher import Watcher
 from dsresults.compare.size_growth import SizeGrowth, grown
 from dsresults.store import Store
@@ -38,8 +39,9 @@ class SizesRequest(RowsAsked):
 def measure_sizes(
     request: SizesRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> SizeGrowth:
-    """Prepare the rows at each size, and measure them there."""
+    """Prepare the rows at each size, and measure those that can be made there."""
     sized, taken = request.sized, dict[int, list[Sample]]()
+    failed = dict[int, dict[str, CandidateError]]()
     watcher.begin([f"{row}@{users}" for users in sized for row in request.rows], 1)
     for users, load in sized.items():
         asked = replace(request, workloads=(load,))
@@ -47,12 +49,15 @@ def measure_sizes(
         with row_lab(
             asked, request.rows, 1, engine=engine, store=store, watcher=watcher, duet=False
         ) as lab:
-            refuse_failed(lab)
+            failed[users] = lab.failures
+            made = tuple(row for row in request.rows if row not in lab.failures)
             campaigns = OpenCampaigns(
                 asked=request, kind="sizes", lab=lab, store=store, watcher=watcher
             )
-            taken[users] = campaigns.valid(load, request.rows, request.runs, later)
+            taken[users] = campaigns.valid(load, made, request.runs, later) if made else []
     begun = [sample.started_at for samples in taken.values() for sample in samples]
+    if not begun:
+        raise _first(failed.values())
     return SizeGrowth(
         workload_id=request.load.id,
         title=request.load.title,
@@ -60,5 +65,15 @@ def measure_sizes(
         asked_runs=request.runs,
         measured_from=min(begun),
         measured_until=max(begun),
-        rows=grown(find_metric(request.metric), request.rows, taken),
+        rows=grown(
+            find_metric(request.metric),
+            request.rows,
+            taken,
+            {users: {row: str(why) for row, why in each.items()} for users, each in failed.items()},
+        ),
     )
+
+
+def _first(failed: Iterable[dict[str, CandidateError]]) -> CandidateError:
+    """Why no row could be made at the smallest size; others are told as they happen."""
+    return next(error for each in failed for error in each.values())

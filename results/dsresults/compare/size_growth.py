@@ -86,11 +86,21 @@ class SizeGrowth(Value):
 
 
 def grown(
-    metric: Metric, rows: Sequence[str], taken: Mapping[int, Sequence[Sample]]
+    metric: Metric,
+    rows: Sequence[str],
+    taken: Mapping[int, Sequence[Sample]],
+    failed: Mapping[int, Mapping[str, str]],
 ) -> tuple[RowGrowth, ...]:
-    """Each row by its samples of each size; the others are compared with the first."""
+    """Each row by its samples of each size; the others are compared with the first.
+
+    ``failed`` says of a size why a row could not be made with it.
+    """
     logs = {row: _logs(metric, row, taken) for row in rows}
-    return tuple(_row(metric, row, taken, logs[row], logs[rows[0]]) for row in rows)
+    found = []
+    for row in rows:
+        unmade = {users: why[row] for users, why in failed.items() if row in why}
+        found.append(_row(metric, row, taken, unmade, logs[row], logs[rows[0]]))
+    return tuple(found)
 
 
 def _logs(
@@ -112,6 +122,7 @@ def _row(
     metric: Metric,
     row: str,
     taken: Mapping[int, Sequence[Sample]],
+    unmade: Mapping[int, str],
     logs: Mapping[int, tuple[float, ...]],
     first: Mapping[int, tuple[float, ...]],
 ) -> RowGrowth:
@@ -127,7 +138,9 @@ def _row(
         points=tuple(
             _point(users, logs[users], steps.get(users))
             if users in logs
-            else SizePoint(users=users, note=_why_none(metric, row, taken[users]))
+            else SizePoint(
+                users=users, note=unmade.get(users) or _why_none(metric, row, taken[users])
+            )
             for users in sorted(taken)
         ),
         exponent=exponent_of(logs) if len(logs) >= FEWEST_SIZES else None,

@@ -65,3 +65,17 @@ def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path:
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["rows"]
     assert abs(row["exponent"]["value"]) < 0.3
+
+
+def test_a_row_that_cannot_be_made_is_told_and_the_other_answers(tmp_path: Path) -> None:
+    small_matrix(tmp_path, **{"debian-12": {"389-ds": "2.3.99"}})
+    load = WORKLOAD.format(filter="(uid={user})")
+    (tmp_path / "indexed.yaml").write_text(load, encoding="utf-8")
+    done = dsbisect(
+        tmp_path, "sizes", "debian-12", "debian-13", "--sizes", "200,1000", "--runs", "2",
+        "--workload", "indexed.yaml", "--json",
+    )  # fmt: skip
+    assert done.returncode == ExitCode.INCONCLUSIVE, done.stderr
+    unmade, made = json.loads(done.stdout)["rows"]
+    assert made["exponent"] is not None
+    assert all("2.3.99" in each["note"] for each in unmade["points"])

@@ -81,7 +81,7 @@ def test_its_interval_holds_the_truth_as_often_as_it_says() -> None:
 
 def test_a_row_that_grows_more_is_told_from_one_that_does_not() -> None:
     taken = together(runs("a", 0.0), runs("b", 0.3), runs("c", 0.001), runs("d", -0.4))
-    first, more, same, less = grown(COST, ("a", "b", "c", "d"), taken)
+    first, more, same, less = grown(COST, ("a", "b", "c", "d"), taken, {})
     assert (first.more, first.grows_more) == (None, None)
     assert [row.grows_more for row in (more, same, less)] == [True, None, False]
     assert more.more is not None
@@ -94,7 +94,7 @@ def test_a_row_that_grows_more_is_told_from_one_that_does_not() -> None:
 
 def test_what_is_small_is_no_difference_however_sure() -> None:
     taken = together(runs("a", 0.0, noise=1e-6), runs("b", 0.01, noise=1e-6))
-    _, row = grown(COST, ("a", "b"), taken)
+    _, row = grown(COST, ("a", "b"), taken, {})
     assert row.more is not None
     assert row.more.interval is not None
     assert row.more.interval[0] > 0
@@ -107,14 +107,23 @@ def test_a_size_without_a_run_is_no_value_and_no_growth() -> None:
         each.model_copy(update={"invalid": ("the server died",), "log": "/logs/a.log"})
         for each in taken[10_000]
     ]
-    (row,) = grown(COST, ("a",), taken)
+    (row,) = grown(COST, ("a",), taken, {})
     assert row.points[1].value is None
     assert row.points[1].note == "none of 5 runs can be used: the server died (/logs/a.log)"
     assert row.exponent is not None
     assert row.exponent.value == pytest.approx(1, abs=0.05)
     assert found_of(taken, "a").inconclusive
-    (row,) = grown(COST, ("a",), {1000: taken[1000], 10_000: taken[10_000]})
+    (row,) = grown(COST, ("a",), {1000: taken[1000], 10_000: taken[10_000]}, {})
     assert row.exponent is None
+
+
+def test_a_row_that_cannot_be_made_at_a_size_says_so_and_the_others_answer() -> None:
+    taken = together(runs("a", 1.0), runs("b", 1.0))
+    taken[10_000] = [each for each in taken[10_000] if each.candidate_id == "a"]
+    first, second = grown(COST, ("a", "b"), taken, {10_000: {"b": "ldif2db was killed"}})
+    assert [each.note for each in first.points] == ["", "", ""]
+    assert [each.note for each in second.points] == ["", "ldif2db was killed", ""]
+    assert second.exponent is not None
 
 
 def test_a_value_of_nothing_has_no_logarithm() -> None:
@@ -122,18 +131,18 @@ def test_a_value_of_nothing_has_no_logarithm() -> None:
         users: [with_metric(each, GROWTH, 0.0) for each in group]
         for users, group in runs("a", 0.0).items()
     }
-    (row,) = grown(GROWTH, ("a",), taken)
+    (row,) = grown(GROWTH, ("a",), taken, {})
     assert {each.note for each in row.points} == {
         "no run has a growth/op above 0 that says something of the server"
     }
-    (row,) = grown(MEMORY, ("a",), taken)
+    (row,) = grown(MEMORY, ("a",), taken, {})
     assert row.exponent is None
 
 
 def test_a_load_that_was_the_limit_says_nothing_of_a_rate() -> None:
     taken = runs("a", 1.0)
     taken[1000] = [each.model_copy(update={"load_bound": True}) for each in taken[1000]]
-    (row,) = grown(RATE, ("a",), taken)
+    (row,) = grown(RATE, ("a",), taken, {})
     assert [each.value is None for each in row.points] == [True, False, False]
     assert row.exponent is not None
     assert row.exponent.value == pytest.approx(-1, abs=0.05)
@@ -147,7 +156,7 @@ def found_of(taken: dict[int, list[Sample]], *rows: str) -> SizeGrowth:
         asked_runs=5,
         measured_from="2026-01-01T00:00:00+00:00",
         measured_until="2026-01-01T00:01:00+00:00",
-        rows=grown(COST, rows, taken),
+        rows=grown(COST, rows, taken, {}),
     )
 
 
