@@ -20,7 +20,7 @@ from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import ToolMissingError, UsageError
 from dsharness.loads import LIVE, LiveLoad
-from dsharness.loads.load import Worker
+from dsharness.loads.load_driver import Worker
 from dsharness.machine.host import CpuShares, available_cpus
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.by_address import CANDIDATE, AddressRequest, found_host

@@ -22,7 +22,7 @@ from locust.web import WebUI
 
 from dsbisect.load_study import BEGUN, PLAN_VARIABLE, LoadPlan, PlannedWorker
 from dsharness.loads import LIVE, LoadReport
-from dsharness.loads.load import LiveSeconds
+from dsharness.loads.load_driver import LiveSeconds
 from dsharness.model import Latencies
 from dsharness.process.command import Completed, run
 from dsharness.process.deadline import Deadline

@@ -20,7 +20,7 @@ from dsharness.containers.container import Container, Options, running
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InconclusiveError, InstanceError, UsageError
 from dsharness.loads import LOADS, LoadReport, Schedule
-from dsharness.loads.load import LOST
+from dsharness.loads.load_driver import LOST
 from dsharness.machine.cgroups import UsageMeter, meter_for
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.matrix import find_workload

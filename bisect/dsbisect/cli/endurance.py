@@ -15,7 +15,8 @@ from dsbisect.cli.common_options import (
     SettingsId,
     StorePlace,
 )
-from dsharness.errors import ExitCode, UsageError
+from dsbisect.cli.page_answer import tell_answer
+from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
     from dsbisect.endurance_study import PhaseAsked
@@ -115,10 +116,7 @@ def endurance(  # noqa: PLR0913 - each is an option
     with Store.open(store) as opened, Watch() as watch:
         found = measure_endurance(request, engine, opened, watch)
     page = write_endurance(output or default_folder(f"{found.workload_id}-endurance"), found)
-    text = "\n".join((*told_endurance(found), str(page)))
-    typer.echo(found.model_dump_json(indent=2) if as_json else text)
-    if found.inconclusive:
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
+    tell_answer(found, told_endurance(found), page, as_json=as_json)
 
 
 def _phases(text: str) -> tuple[PhaseAsked, ...]:

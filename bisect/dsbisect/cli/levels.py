@@ -16,7 +16,8 @@ from dsbisect.cli.common_options import (
     SettingsId,
     StorePlace,
 )
-from dsharness.errors import ExitCode, UsageError
+from dsbisect.cli.page_answer import tell_answer
+from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
     from dsresults.compare.load_levels import LoadLevel, LoadLevels
@@ -117,9 +118,7 @@ def levels(  # noqa: PLR0913 - each is an option
     with Store.open(store) as opened, Watch() as watch:
         found = measure_levels(request, engine, opened, watch)
     page = write_levels(output or default_folder(f"{found.workload_id}-levels"), found)
-    typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join((*told(found), str(page))))
-    if found.inconclusive:
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
+    tell_answer(found, told(found), page, as_json=as_json)
 
 
 def _numbers(option: str, text: str, least: float, most: float) -> tuple[float, ...]:

@@ -16,7 +16,8 @@ from dsbisect.cli.common_options import (
     StorePlace,
     given_command,
 )
-from dsharness.errors import ExitCode, UsageError
+from dsbisect.cli.page_answer import tell_answer
+from dsharness.errors import UsageError
 
 PRODUCT = "389-ds"
 PUBLISHED = "published"
@@ -123,7 +124,6 @@ def _claims(  # noqa: PLR0913 - as given
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import load_matrix
     from dsharness.products.published_claims import published_claims
-    from dsresults.compare.claim_outcomes import ClaimVerdict
     from dsresults.report.claims_page import told, write_claims
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
@@ -146,6 +146,4 @@ def _claims(  # noqa: PLR0913 - as given
         )  # fmt: skip
         found = ClaimsStudy(request=request, lab=lab).answer()
     page = write_claims(output or default_folder("claims"), found)
-    typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join((*told(found), str(page))))
-    if found.count(ClaimVerdict.INCONCLUSIVE):
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
+    tell_answer(found, told(found), page, as_json=as_json)

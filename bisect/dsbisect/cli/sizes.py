@@ -18,7 +18,8 @@ from dsbisect.cli.common_options import (
     SettingsId,
     StorePlace,
 )
-from dsharness.errors import ExitCode, UsageError
+from dsbisect.cli.page_answer import tell_answer
+from dsharness.errors import UsageError
 
 FEWEST_SIZES, MOST_SIZES = 2, 10
 DEFAULT_SIZES = "1000,10000,100000"
@@ -101,10 +102,7 @@ def sizes(  # noqa: PLR0913 - each is an option
     with Store.open(store) as opened, WatchOfLabs() as watch:
         found = measure_sizes(request, engine, opened, watch)
     page = write_sizes(output or default_folder(f"{found.workload_id}-sizes"), found)
-    text = "\n".join((*told_sizes(found), str(page)))
-    typer.echo(found.model_dump_json(indent=2) if as_json else text)
-    if found.inconclusive:
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
+    tell_answer(found, told_sizes(found), page, as_json=as_json)
 
 
 def _counts(text: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from dsharness.loads.dnsperf import Dnsperf
 from dsharness.loads.krbload import Krbload
 from dsharness.loads.ldapload import Ldapload
 from dsharness.loads.ldclt import Ldclt
-from dsharness.loads.load import (
+from dsharness.loads.load_driver import (
     Extent,
     LiveLoad,
     Load,

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import CUT, LOST, Extent, LoadReport, Operations, Schedule, children_s
+from dsharness.loads.load_driver import (
+    CUT,
+    LOST,
+    Extent,
+    LoadReport,
+    Operations,
+    Schedule,
+    children_s,
+)
 from dsharness.model import DnsperfWorkload, Latencies, Workload
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint

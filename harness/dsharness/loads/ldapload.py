@@ -24,7 +24,7 @@ from dsharness.loads.ldap_request_bytes import (
     import_steps,
     simple_bind,
 )
-from dsharness.loads.load import (
+from dsharness.loads.load_driver import (
     CUT,
     Extent,
     LoadReport,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import Extent, LoadReport, Operations, children_s, last_of
+from dsharness.loads.load_driver import Extent, LoadReport, Operations, children_s, last_of
 from dsharness.model import DirectoryOperation, LdcltWorkload, UserOrder, Workload
 from dsharness.systems.ldap.directory import USER_MASK, Users, user_name
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory

@@ -24,7 +24,7 @@ from pathlib import Path
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import EngineError, InstanceError, ToolMissingError, WorkloadError
 from dsharness.loads import Extent, Seconds
-from dsharness.loads.load import run_size
+from dsharness.loads.load_driver import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.measure.exact_counters import function_name
 from dsharness.measure.sample import Bench, execute_load, warm_up, write_files

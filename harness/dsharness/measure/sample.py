@@ -12,7 +12,7 @@ from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.loads import LOADS, Extent, Load, LoadReport, Operations, Schedule, Seconds
-from dsharness.loads.load import run_size
+from dsharness.loads.load_driver import run_size
 from dsharness.machine.cgroups import ProcessTree, frozen_file, is_frozen
 from dsharness.machine.hardware_counter import counting, host_counts, parse_count
 from dsharness.machine.host import CpuShares, session_id

@@ -12,7 +12,7 @@ import csv
 from pathlib import Path
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.load import run_size
+from dsharness.loads.load_driver import run_size
 from dsharness.measure.gate import objections
 from dsharness.measure.instance import watched
 from dsharness.measure.sample import LOAD_FOLDER, Bench, counted, run_load, warm_up, write_files

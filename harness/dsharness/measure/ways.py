@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
-from dsharness.loads.load import run_size
+from dsharness.loads.load_driver import run_size
 from dsharness.machine.hardware_counter import host_counts
 from dsharness.machine.host import CpuShares, share_cpus
 from dsharness.measure.exact_count import Counter, take_count

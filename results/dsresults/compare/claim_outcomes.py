@@ -69,6 +69,11 @@ class ClaimsAnswer(Value):
         return sum(claim.verdict is verdict for claim in self.claims)
 
     @property
+    def inconclusive(self) -> bool:
+        """Whether a claim has no verdict that counts."""
+        return self.count(ClaimVerdict.INCONCLUSIVE) > 0
+
+    @property
     def summary(self) -> str:
         """`6 reproduced, 1 not reproduced, 7 depends on`: how many of each."""
         counts = ((self.count(verdict), verdict) for verdict in ClaimVerdict)

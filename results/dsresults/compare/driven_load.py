@@ -13,7 +13,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from dsharness.loads import LiveLoad, LoadReport
-from dsharness.loads.load import NOW, LiveSeconds
+from dsharness.loads.load_driver import NOW, LiveSeconds
 from dsharness.measure.gate import load_bound
 from dsharness.model import Latencies, Value
 from dsresults.number_text import counted, milliseconds, significant, whole

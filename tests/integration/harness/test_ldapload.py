@@ -13,7 +13,7 @@ from dsbuilds.built_row import load_image
 from dsharness.containers.container import Container, Options, running
 from dsharness.containers.engine import Engine
 from dsharness.loads.ldapload import Ldapload
-from dsharness.loads.load import LiveSeconds, LoadReport
+from dsharness.loads.load_driver import LiveSeconds, LoadReport
 from dsharness.measure.gate import load_bound
 
 # A bind, a search for one entry and a change: the server looks at their tags only.

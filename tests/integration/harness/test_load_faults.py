@@ -20,7 +20,7 @@ from turns import turn_of
 from dsbuilds.built_row import load_image
 from dsharness.containers.container import Options, running
 from dsharness.containers.engine import Engine
-from dsharness.loads.load import CUT
+from dsharness.loads.load_driver import CUT
 from dsharness.machine.host import machine_now
 from dsharness.matrix import find_workload
 from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample

@@ -12,7 +12,7 @@ from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop
 from dsbisect.levels_study import LevelsRequest, at_rate
 from dsbisect.open_campaigns import TRIES, gave_up
 from dsharness.errors import InconclusiveError
-from dsharness.loads.load import run_size
+from dsharness.loads.load_driver import run_size
 from dsharness.machine.host import session_id
 from dsharness.matrix import find_settings, find_workload
 from dsharness.measure.metrics import LATENCY, RATE

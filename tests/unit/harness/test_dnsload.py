@@ -13,7 +13,7 @@ from dsharness.errors import WorkloadError
 from dsharness.loads import LIVE, LOADS, Operations, Schedule
 from dsharness.loads.dnsload import query, request_lines
 from dsharness.loads.ldapload import REQUESTS_FILE
-from dsharness.loads.load import Worker
+from dsharness.loads.load_driver import Worker
 from dsharness.model import DnsloadWorkload, KrbloadWorkload, Workload
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.krb5 import KdcEndpoint

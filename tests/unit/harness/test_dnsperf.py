@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dsharness.errors import WorkloadError
 from dsharness.loads import LoadReport, Operations, Schedule, Seconds
 from dsharness.loads.dnsperf import QUERIES_FILE, Dnsperf
-from dsharness.loads.load import CUT, run_size
+from dsharness.loads.load_driver import CUT, run_size
 from dsharness.model import DnsperfWorkload, LdcltWorkload, Transport
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.system import Endpoint

@@ -24,7 +24,7 @@ from dsharness.loads.kerberos_request_bytes import (
 )
 from dsharness.loads.krbload import CONNECT, MASK, request_lines
 from dsharness.loads.ldapload import REQUESTS_FILE
-from dsharness.loads.load import Worker
+from dsharness.loads.load_driver import Worker
 from dsharness.model import DnsperfWorkload, KrbloadWorkload, Workload
 from dsharness.systems.bind import DnsEndpoint
 from dsharness.systems.krb5 import KdcEndpoint

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import ldap_request_bytes, ldapload
-from dsharness.loads.load import CUT, LoadReport, Operations, Schedule, Seconds, Worker
+from dsharness.loads.load_driver import CUT, LoadReport, Operations, Schedule, Seconds, Worker
 from dsharness.model import (
     SHARERS,
     USER_BIND,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import ldclt
-from dsharness.loads.load import LoadReport, Operations, Seconds
+from dsharness.loads.load_driver import LoadReport, Operations, Seconds
 from dsharness.model import DirectoryOperation, LdcltWorkload, UserOrder
 from dsharness.systems.ldap.directory import Site
 from dsharness.systems.ldap.directory_system import LdapEndpoint, OwnDirectory

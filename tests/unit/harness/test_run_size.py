@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsharness.loads.load import run_size
+from dsharness.loads.load_driver import run_size
 from dsharness.model import LdcltWorkload
 
 WORKLOAD = LdcltWorkload(id="w", title="w", threads=4, duration_s=2, operations=200, most_s=4)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.loads import LIVE, LoadReport
-from dsharness.loads.load import OVER, LiveSeconds
+from dsharness.loads.load_driver import OVER, LiveSeconds
 from dsharness.model import Latencies
 from dsresults.compare.driven_load import (
     STOPPED,
