@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 import statistics
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ldap3.core.results import RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE
 
@@ -255,13 +257,14 @@ class RecordedPauses:
 
     def __init__(self) -> None:
         self._answered: dict[str, float | None] = {}  # when; None: an operation is under way
-        self._lengths_s: list[float] = []
+        self._lengths_ms: Counter[float] = Counter()  # with three digits: a log has millions
         self.most = 0
 
     def asks(self, event: LogEvent) -> None:
         since = self._answered.get(event.connection)
         if since is not None:
-            self._lengths_s.append(max(0.0, event.at_s - since))
+            length = min(1000 * max(0.0, event.at_s - since), LONGEST_PAUSE_MS)
+            self._lengths_ms[float(f"{length:.3g}")] += 1
         self._answered[event.connection] = None
         self.most = max(self.most, len(self._answered))
 
@@ -277,9 +280,11 @@ class RecordedPauses:
 
         A connection that says nothing for longer than a pause may last is at rest.
         """
-        known = sorted(min(1000 * each, LONGEST_PAUSE_MS) for each in self._lengths_s)
-        places = (len(known) * (2 * at + 1) // (2 * PAUSES) for at in range(PAUSES))
-        found = tuple(round(known[place], 2) for place in places) if known else ()
+        known = sorted(self._lengths_ms)
+        ranks = list(accumulate(self._lengths_ms[each] for each in known))
+        total = self._lengths_ms.total()
+        places = (total * (2 * at + 1) // (2 * PAUSES) for at in range(PAUSES))
+        found = tuple(round(known[bisect_right(ranks, at)], 2) for at in places) if known else ()
         return found if found and statistics.fmean(found) >= SHORT_MS else ()
 
 
