@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from dsharness.model import Value
 from dsharness.yaml_files.problems import FileProblemsError, KeyPath, KeyPlace, Problem, suggestion
-from dsharness.yaml_files.yaml_source import read_document
+from dsharness.yaml_files.yaml_source import Document, read_document
 
 Schema = dict[str, Any]
 Location = tuple[str | int, ...]
@@ -146,6 +146,14 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
             allowed = f'YAML reads this as a number or a truth value; quote it: "{value}"'
         case "string_pattern_mismatch":
             allowed = f"allowed: text that matches {context['pattern']}"
+        case "too_short":
+            allowed = f"at least {context['min_length']} is needed"
+        case "too_long":
+            allowed = f"at most {context['max_length']}; here are {context['actual_length']}"
+        case "tuple_type" | "list_type":
+            allowed = "a list is needed"
+        case "model_type" | "dict_type":
+            allowed = "a mapping is needed"
         case _:
             allowed = detail["msg"].replace("Input should", "should").replace("String", "text")
     return allowed
@@ -154,13 +162,17 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
 V = TypeVar("V", bound=Value)
 
 
+def document_findings(model: type[Value], document: Document) -> list[Problem]:
+    """What is wrong with the text, then with the data; of a value that is no text only the first."""
+    unread = {each.path for each in document.findings if each.value is not None}
+    shape = shape_findings(model, document.data, document.places)
+    return [*document.findings, *(each for each in shape if each.path not in unread)]
+
+
 def read_checked(path: Path, model: type[V], *, hint: str = "correct the file") -> V:
     """One value; FileProblemsError has file and line of each thing that is wrong."""
-    document = read_document(path)
-    problems: list[Problem] = [
-        *document.findings,
-        *shape_findings(model, document.data, document.places),
-    ]
+    document = read_document(path, hint=hint)
+    problems = document_findings(model, document)
     if problems:
         raise FileProblemsError(path, problems, document.places, hint=hint)
     return model.model_validate_json(json.dumps(document.data), strict=True)
