@@ -87,20 +87,22 @@ def find_series(matrix: Matrix, series_id: str) -> Series:
     return _find("series", matrix.series, series_id)
 
 
-def find_workload(matrix: Matrix, name: str) -> Workload:
+def find_workload(matrix: Matrix, name: str, folder: Path = Path()) -> Workload:
     """The workload of that id or in that file, or MatrixError with the nearest id there is.
 
-    ``ID@USERS`` is the same load on a directory of so many users.
+    ``ID@USERS`` is the same load on a directory of so many users. A relative file is looked for
+    in ``folder``, which is otherwise the working folder.
     """
     whole, _, users = name.rpartition("@")
     if SIZE.fullmatch(users):
-        return _sized(find_workload(matrix, whole), int(users), name)
+        return _sized(find_workload(matrix, whole, folder), int(users))
     if Path(name).suffix in {".yaml", ".yml"}:
-        return _read_workload(Path(name))
+        return _read_workload(folder / name)
     return _find("workload", matrix.workloads, name)
 
 
-def _sized(workload: Workload, users: int, name: str) -> Workload:
+def _sized(workload: Workload, users: int) -> Workload:
+    name = f"{workload.named}@{users}"
     if not isinstance(workload, DirectoryWorkload):
         raise MatrixError(f"{name}: {workload.id} is no load on a directory's users")
     if len(f"{workload.id}-{users}") > LONGEST_ID:

@@ -127,6 +127,17 @@ def _unknown(model: type[Value], location: Location, key: str) -> str:
     return f"unknown key; allowed: {', '.join(keys)}.{suggestion(key, keys)}"
 
 
+COLLECTIONS = {
+    "too_short": "at least {min_length} is needed",
+    "too_long": "at most {max_length}; here are {actual_length}",
+    "tuple_type": "a list is needed",
+    "list_type": "a list is needed",
+    "model_type": "a mapping is needed",
+    "model_attributes_type": "a mapping is needed",
+    "dict_type": "a mapping is needed",
+}
+
+
 def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str:
     location, context = detail["loc"], detail.get("ctx", {})
     match detail["type"]:
@@ -146,14 +157,8 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
             allowed = f'YAML reads this as a number or a truth value; quote it: "{value}"'
         case "string_pattern_mismatch":
             allowed = f"allowed: text that matches {context['pattern']}"
-        case "too_short":
-            allowed = f"at least {context['min_length']} is needed"
-        case "too_long":
-            allowed = f"at most {context['max_length']}; here are {context['actual_length']}"
-        case "tuple_type" | "list_type":
-            allowed = "a list is needed"
-        case "model_type" | "dict_type":
-            allowed = "a mapping is needed"
+        case kind if kind in COLLECTIONS:
+            allowed = COLLECTIONS[kind].format(**context)
         case _:
             allowed = detail["msg"].replace("Input should", "should").replace("String", "text")
     return allowed
@@ -163,7 +168,7 @@ V = TypeVar("V", bound=Value)
 
 
 def document_findings(model: type[Value], document: Document) -> list[Problem]:
-    """What is wrong with the text, then with the data; of a value that is no text only the first."""
+    """Everything wrong in a file; a value that could not even be read is told once."""
     unread = {each.path for each in document.findings if each.value is not None}
     shape = shape_findings(model, document.data, document.places)
     return [*document.findings, *(each for each in shape if each.path not in unread)]

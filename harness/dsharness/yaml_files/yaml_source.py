@@ -103,9 +103,10 @@ class NodeReader:
                     return text
         except ValueError:
             # YAML's other ways to write a number (0o17, .inf) have no use here
-            self._find(at, line, text, f'a number in plain digits; text is quoted: "{text[:60]}"')
-            return text
-        self._find(at, line, text, f'not plain text; quote it: "{text[:60]}"')
+            allowed = "a number in plain digits; text is quoted"
+        else:
+            allowed = "not plain text; quote it"
+        self._find(at, line, text, f'{allowed}: "{text[:60]}"')
         return text
 
     def _find(self, at: KeyPath, line: int, value: str | None, allowed: str) -> None:
