@@ -156,6 +156,26 @@ def _unknown_names(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
             yield Problem(path=path, value=value, allowed=allowed)
 
 
+def understood_watch(asked: WatchFile, matrix: Matrix) -> list[str]:
+    """What is watched, for readers."""
+    loads = [
+        f"  under {load.workload} by {load.metric}: {asked.workload(load, matrix).title}"
+        for load in asked.loads
+    ]
+    smallest = f"{asked.smallest_pct:g} %" if asked.smallest_pct else "as the noise allows"
+    whole = (
+        f"  {asked.id}: settings {asked.settings}; smallest difference: {smallest}; at most "
+        f"{asked.max_runs} runs of a search"
+    )
+    return [
+        whole,
+        *(f"  branch {each.name} since {each.since}" for each in asked.branches),
+        *((f"    of {asked.repository}",) if asked.branches else ()),
+        *(f"  row {name}" for name in asked.rows),
+        *loads,
+    ]
+
+
 @dataclass(kw_only=True)
 class BranchLook:
     """A series' tip next to its reference, while that is searched."""

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from measured import WorldBenches
 from shipped import MATRIX
+from typer.testing import CliRunner
 from watchers import RecordingWatcher
 from worlds import World
 
+from dsbisect.cli.watch import app
 from dsbisect.search_options import SearchOptions
 from dsbisect.watch_study import WatchedLoad, WatchFile, read_watch
 from dsbisect.watched_rows import RowLook, RowsPass
 from dsharness.errors import InconclusiveError, InstanceError, MatrixError, PackageError
+from dsharness.matrix import find_workload
 from dsharness.model import Campaign, Image, Row
 from dsharness.progress import Progress
 from dslab.campaign_loop import CampaignOrder
@@ -313,6 +316,26 @@ def test_a_watch_s_own_workload_is_looked_for_next_to_it(tmp_path: Path, size: s
     found = asked.workload(asked.loads[0], MATRIX)
     assert found.named == f"{tmp_path}/own.yaml{size}"
     assert asked.series("debian-sid", asked.loads[0]).workload == f"own.yaml{size}"
+
+
+def test_a_watch_is_checked_without_measuring(tmp_path: Path) -> None:
+    path = tmp_path / "watch.yaml"
+    path.write_text(
+        "id: w\nsmallest_pct: 5\nrepository: r\nbranches: [{name: main, since: v1}]\n"
+        "rows: [debian-sid]\nloads: [{workload: bind-one, metric: rate}]\n",
+        encoding="utf-8",
+    )
+    check = ["check", str(path), "--matrix", str(MATRIX.file)]
+    assert CliRunner().invoke(app, check).output.splitlines() == [
+        f"{path}: valid",
+        "  w: settings default; smallest difference: 5 %; at most 400 runs of a search",
+        "  branch main since v1",
+        "    of r",
+        "  row debian-sid",
+        f"  under bind-one by rate: {find_workload(MATRIX, 'bind-one').title}",
+    ]
+    path.write_text("id: w\n", encoding="utf-8")
+    assert isinstance(CliRunner().invoke(app, check).exception, MatrixError)
 
 
 def test_a_row_alone_can_be_watched(tmp_path: Path) -> None:
