@@ -77,7 +77,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     inside: Inside = 0,
     every: EveryStep = False,
     profile: Profiled = False,
-    on: MeasuredOn = "",
+    on: MeasuredOn = None,
     machines: MachineNumber = MACHINES,
     class_name: MachineClass = "",
     events: EventLines = False,
@@ -119,7 +119,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         keep=keep,
         profile=profile,
     )
-    if on:
+    if on is not None:
         from dsbisect.cli.machines import follow_shared
         from dsbisect.shared_rows import document_of
         from dsbuilds.build_request import check_rows

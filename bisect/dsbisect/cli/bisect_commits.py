@@ -130,7 +130,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     no_prior: Annotated[
         bool, typer.Option("--no-prior", help="Suspect every commit equally, whatever it changes.")
     ] = False,
-    on: MeasuredOn = "",
+    on: MeasuredOn = None,
     machines: MachineNumber = MACHINES,
     class_name: MachineClass = "",
     refs: Refs = "",
@@ -191,7 +191,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         text = forecast.model_dump_json(indent=2) if as_json else expected_text(forecast)
         typer.echo(text)
         return
-    if on:
+    if on is not None:
         from dsbisect.cli.machines import follow_shared
         from dsbisect.commits.shared_commits import document_of
         from dslab.lab_conditions import refuse_shares

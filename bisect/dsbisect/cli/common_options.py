@@ -205,11 +205,19 @@ def _number_of_machines(told: str) -> str:
     return told
 
 
+def _named_database(on: str | None) -> str | None:
+    """It is looked at before anything is fetched: an empty $DSBISECT_ON is not this machine."""
+    if on is not None:
+        refuse_database(on)
+    return on
+
+
 MeasuredOn = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--on",
         metavar="URL",
+        callback=_named_database,
         help="Have it measured by the workers of this PostgreSQL (`dsbisect worker`).",
     ),
 ]

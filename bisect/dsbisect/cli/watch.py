@@ -61,7 +61,7 @@ def watch_run(  # noqa: PLR0913 - each is an option
     store: StorePlace = None,
     output: ReportFolder = None,
     keep: Keep = False,
-    on: MeasuredOn = "",
+    on: MeasuredOn = None,
     machines: MachineNumber = MACHINES,
     class_name: MachineClass = "",
     refs: Refs = "",
@@ -87,7 +87,7 @@ def watch_run(  # noqa: PLR0913 - each is an option
 
     checked = load_matrix(matrix, folder=False)
     asked = read_watch(watch, checked)
-    if refs and not on:
+    if refs and on is None:
         raise UsageError("--refs without --on: nobody reads them", hint="--on URL, or leave it out")
     with _searches(on, store, machines, class_name, refs) as (opened, searches):
 
@@ -155,14 +155,14 @@ def _passes(
 
 @contextmanager
 def _searches(
-    on: str, store: str | None, machines: str, class_name: str, refs: str
+    on: str | None, store: str | None, machines: str, class_name: str, refs: str
 ) -> Iterator[tuple[Store, Searches]]:
     """The store, and who searches."""
     from dsbisect.watch_searches import OwnSearches, SharedSearches
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
-    if on:
+    if on is not None:
         from dsbisect.cli.machines import shared_store
         from dsmany.fleet import MachineCount
 

@@ -274,6 +274,18 @@ def test_a_number_of_machines_is_looked_at_before_anything_is_asked(
     assert "2..4: at least two, at most four" in shown
 
 
+@pytest.mark.parametrize("command", [("bisect", "rows"), COMMITS, ("watch", "run", "watch.yaml")])
+def test_an_empty_database_is_not_this_machine(command, monkeypatch, capfd):
+    """``--on $DSBISECT_ON`` with quotes is empty where the variable is unset."""
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *command, "--on", ""])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    shown = capfd.readouterr().err
+    assert "no database was named" in shown
+    assert "--on postgresql://USER@HOST/DATABASE" in shown
+
+
 @pytest.mark.parametrize("url", ["lab:s3%40ret@none", "lab@none/d?password=s3%40ret"])
 @pytest.mark.parametrize("command", [("worker",), ("machines",), ("cancel", "1"), ("attach", "1")])
 def test_a_password_is_no_part_of_a_command(url, command, monkeypatch, capfd):
