@@ -282,8 +282,37 @@ def test_an_empty_database_is_not_this_machine(command, monkeypatch, capfd):
         run(root.app)
     assert left.value.code == ExitCode.USAGE
     shown = capfd.readouterr().err
-    assert "no database was named" in shown
-    assert "--on postgresql://USER@HOST/DATABASE" in shown
+    assert "--on '': the value is empty" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("bisect", "rows", "--series", ""), "--series ''"),
+        (("bisect", "rows", "--series="), "--series="),
+        (("matrix", "graph", ""), "graph ''"),
+        (("worker", "--on", "postgresql://a:s3cret@b/c", "--cpus", ""), "--cpus ''"),
+        (("worker", "--name", ""), "--name ''"),
+        (("worker", "--registry", ""), "--registry ''"),
+        (("schemes", "--scheme", ""), "--scheme ''"),
+        (("matrix", "check", "--matrix", ""), "--matrix ''"),
+        (("build", "make", "debian-13", "--source", ""), "--source ''"),
+        (("report", ""), "report ''"),
+        (("results", "export", ""), "export ''"),
+    ],
+)
+def test_an_empty_value_is_not_the_default(words, shown, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *words])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    told = capfd.readouterr().err
+    assert f"error: {shown}: the value is empty" in told
+    assert "s3cret" not in told
+
+
+def test_what_ends_with_an_equals_sign_may_be_a_value():
+    root.refuse_empty(("bisect", "commits", "--paths", "a=", "--prior", "*=2", "-"))
 
 
 @pytest.mark.parametrize("url", ["lab:s3%40ret@none", "lab@none/d?password=s3%40ret"])
