@@ -54,9 +54,24 @@ Keep = Annotated[
 Relock = Annotated[
     bool, typer.Option("--relock", help="Accept packages that differ from matrix.lock.")
 ]
+
+
+def writable(folder: Path | None) -> Path | None:
+    """What is measured for hours must not end with a folder that cannot be written to."""
+    if folder is not None:
+        from dsresults.page_files import check_folder
+
+        check_folder(folder)
+    return folder
+
+
 ReportFolder = Annotated[
     Path | None,
-    typer.Option("--output", help="Folder for the report. Default: results/runs/TIME-SERIES."),
+    typer.Option(
+        "--output",
+        callback=writable,
+        help="Folder for the report. Default: results/runs/TIME-SERIES.",
+    ),
 ]
 Toolchain = Annotated[
     str | None,

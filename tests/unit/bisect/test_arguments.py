@@ -165,6 +165,17 @@ CASES = (
 )
 
 
+OF_FOLDERS = (
+    LEVELS, (*SIZES, "session"), (*ENDURANCE, "session"), ("explain", "debian-12", "debian-13"),
+    ("bisect", "rows"), COMMITS, ("reproduce",), ("reproduce", "--claims"),
+    ("watch", "run", "w.yaml"), (*VALIDATE, "--edit", "rust-rounds=1"), ("report",),
+)  # fmt: skip
+CASES += tuple(
+    (command, ("--output", "notes.txt"), "the report cannot be written to notes.txt: Not a dir")
+    for command in OF_FOLDERS
+)
+
+
 LOADED = functools.cache(load_matrix)
 
 
