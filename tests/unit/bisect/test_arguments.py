@@ -85,6 +85,16 @@ CASES = (
     ),
     *((BY_ADDRESS, *wrong) for wrong in OF_ADDRESSES),
     (COMMITS, ("--scatter", "-1"), "--scatter -1: must be 0 or more"),
+    (COMMITS, ("--scatter", "nan"), "--scatter nan: must be 0 or more"),
+    (COMMITS, ("--scatter", "inf"), "--scatter inf: must be 0 or more, and below 1000"),
+    (COMMITS, ("--expected", "inf"), "--expected inf: must be above 0 and finite"),
+    *(
+        (("plan", "--drop", n, "--noise", "5"), (), f"--drop {n}: must be")
+        for n in ("nan", "1e+09")
+    ),
+    *((PLAN, ("--noise", number), f"--noise {number}: must be") for number in ("nan", "inf")),
+    (PLAN, ("--noise", "5", "--max-hours", "-1"), "--max-hours -1: must be above 0"),
+    (PLAN, ("debian-12", "--noise", "5"), "debian-12 and --noise 5: one of them is too much"),
     (PLAN, ("--layouts", "3"), "--layouts builds a commit: it needs --repo"),
     (PLAN, ("--layouts", "3", "--repo", "r", "--noise", "5"), "neither a row nor --noise"),
     (PLAN, ("--layouts", "1", "--repo", "r"), "--layouts"),
