@@ -11,7 +11,6 @@ import typer
 from dsbisect.cli.bisect_commits import bisect_commits
 from dsbisect.cli.common_options import (
     DEFAULT_METRIC,
-    MACHINES,
     AsJson,
     EventLines,
     EveryStep,
@@ -34,6 +33,7 @@ from dsbisect.cli.common_options import (
     Smallest,
     StorePlace,
     WorkloadIds,
+    refuse_unread,
 )
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode, StoppedError
@@ -78,7 +78,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     every: EveryStep = False,
     profile: Profiled = False,
     on: MeasuredOn = None,
-    machines: MachineNumber = MACHINES,
+    machines: MachineNumber = None,
     class_name: MachineClass = "",
     events: EventLines = False,
     as_json: AsJson = False,
@@ -97,6 +97,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     from dsharness.measure.metrics import find_metric
     from dslab.lab_conditions import default_workloads, refuse_shares
 
+    refuse_unread(on, machines, class_name)
     decider = find_metric(metric).name
     options = SearchOptions(
         level=level, max_runs=max_runs, max_builds=max_builds,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dsharness.errors import UsageError
 from dsharness.plain_text import without_credentials
 
 if TYPE_CHECKING:
@@ -211,11 +213,11 @@ def build_spec(
 MACHINES = "4"
 
 
-def _number_of_machines(told: str) -> str:
+def _number_of_machines(told: str | None) -> str | None:
     """It is looked at before anything is fetched or asked."""
     from dsmany.fleet import MachineCount
 
-    if told != MACHINES:
+    if told is not None:
         MachineCount.read(told)
     return told
 
@@ -237,12 +239,13 @@ MeasuredOn = Annotated[
     ),
 ]
 MachineNumber = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--machines",
         metavar="N|A..B",
         callback=_number_of_machines,
-        help="With --on: at most N machines, or at most B from when A are there.",
+        help="With --on: at most N machines, or at most B from when A are there. Default: 4.",
+        show_default=False,
     ),
 ]
 MachineClass = Annotated[
@@ -258,9 +261,26 @@ Refs = Annotated[
 ]
 
 
+def refuse(
+    why: str, given: Mapping[str, object], hint: str = "`--help` tells what is for what"
+) -> None:
+    """UsageError for the first of these that was given."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"{name} {why}", hint=hint)
+
+
+def refuse_unread(
+    on: str | None, machines: str | None, class_name: str, refs: str | None = None
+) -> None:
+    """UsageError for what only ``--on`` reads."""
+    given = {"--machines": machines, "--class": class_name, "--refs": refs}
+    if on is None:
+        refuse("without --on: nobody reads it", given, hint="--on URL, or leave it out")
+
+
 def refuse_database(on: str) -> None:
     """UsageError for one that machines cannot share, or a password that `ps` shows to everybody."""
-    from dsharness.errors import UsageError
     from dsmany.job_queue import shared_place
 
     if not on:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder, refuse_database
+from dsbisect.cli.common_options import MACHINES, AsJson, EventLines, ReportFolder, refuse_database
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -82,6 +82,11 @@ def worker(
     from dsmany.this_machine import this_machine
     from dsmany.worker import FleetWorker
 
+    if insecure and not registry:
+        raise UsageError(
+            "--registry-insecure without --registry: nobody reads it",
+            hint="--registry HOST[:PORT]/PATH, or leave it out",
+        )
     shared = Registry.named(registry, insecure=insecure) if registry else None
     refuse_database(on)
     if cpus:
@@ -250,7 +255,7 @@ def follow_shared(
     *,
     on: str,
     store: str | None,
-    machines: str,
+    machines: str | None,
     class_name: str,
     events: bool,
     as_json: bool,
@@ -259,7 +264,7 @@ def follow_shared(
     from dsmany.attached import begin_run
     from dsmany.fleet import MachineCount
 
-    count = MachineCount.read(machines)
+    count = MachineCount.read(machines or MACHINES)
     with shared_store(on, store=store) as shared:
         run = begin_run(
             shared, document,

@@ -98,6 +98,19 @@ CASES = (
     (PLAN, ("--layouts", "3"), "--layouts builds a commit: it needs --repo"),
     (PLAN, ("--layouts", "3", "--repo", "r", "--noise", "5"), "neither a row nor --noise"),
     (PLAN, ("--layouts", "1", "--repo", "r"), "--layouts"),
+    *(
+        ((*command, option, "2"), (), f"{option} without --on: nobody reads it")
+        for command in (("bisect", "rows"), COMMITS, ("watch", "run", "w.yaml"))
+        for option in ("--machines", "--class")
+    ),
+    ((*COMMITS, "--refs", "url"), (), "--refs without --on: nobody reads it"),
+    ((*ENDURANCE, "session", "--top", "60", "--rate", "10"), (), "--top and --rate: one of them"),
+    (
+        ("worker", "--on", "postgresql://nobody@/none", "--registry-insecure"),
+        (),
+        "--registry-insecure without --registry: nobody reads it",
+    ),
+    (("build", "survey", "--repo", "r", "--sample", "0"), (), "--sample 0: must be 1 or more"),
     (("measure",), (), "nothing is named that could be measured"),
     (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
     (MEASURE, ("--network", "host"), "--network needs --address"),
