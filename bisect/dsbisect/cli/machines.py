@@ -29,6 +29,25 @@ On = Annotated[
         help="The team's PostgreSQL: postgresql://USER@HOST/DATABASE. Its password: in ~/.pgpass.",
     ),
 ]
+
+
+def _same_database(context: typer.Context, on: str) -> str:
+    """The one that was named for `machines`, unless another is named after the subcommand."""
+    source = context.get_parameter_source("on")
+    named_here = source is not None and source.name == "COMMANDLINE"
+    return on if named_here else context.obj or on
+
+
+OnOrBefore = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="URL",
+        envvar="DSBISECT_ON",
+        callback=_same_database,
+        help="The team's PostgreSQL, unless `machines --on URL` names it.",
+    ),
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or how it begins.")]
 
 app = typer.Typer(help="Show the machines that share searches; drain or forget one.")
@@ -123,6 +142,7 @@ def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) ->
 
     Example: dsbisect machines --on postgresql://lab@db.example.org/dsbisect
     """
+    context.obj = on
     if context.invoked_subcommand is not None:
         return
     from dsmany.fleet import fleet_of, told_abilities
@@ -148,7 +168,7 @@ def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) ->
 def drain(
     name: Annotated[str, typer.Argument(metavar="MACHINE", help="Its name, or how its id begins.")],
     *,
-    on: On,
+    on: OnOrBefore = "",
     undo: Annotated[bool, typer.Option("--undo", help="Give it turns again.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -170,7 +190,7 @@ def drain(
 def forget(
     name: Annotated[str, typer.Argument(metavar="MACHINE", help="Its name, or how its id begins.")],
     *,
-    on: On,
+    on: OnOrBefore = "",
     as_json: AsJson = False,
 ) -> None:
     """Forget a machine that will not come back; its samples stay.
@@ -198,7 +218,7 @@ def role(
         str, typer.Argument(metavar="MACHINE", help="Its name, as `dsbisect worker` tells it.")
     ],
     *,
-    on: On,
+    on: OnOrBefore = "",
     as_json: AsJson = False,
 ) -> None:
     """Print the SQL of a database role that can only do this machine's work.

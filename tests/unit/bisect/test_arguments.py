@@ -349,6 +349,27 @@ def test_what_ends_with_an_equals_sign_may_be_a_value():
     root.refuse_empty(("bisect", "commits", "--paths", "a=", "--prior", "*=2", "-"))
 
 
+A, B = ("--on", "a"), ("--on", "b")
+
+
+@pytest.mark.parametrize("command", ["drain", "forget", "role"])
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [(A, (), "a"), ((), B, "b"), (A, B, "b"), ((), (), "of the variable")],
+)
+def test_machines_and_its_commands_have_one_database(
+    command, before, after, asked, monkeypatch, capfd
+):
+    opened = []
+    monkeypatch.setattr("dsbisect.cli.machines.refuse_database", opened.append)
+    monkeypatch.setenv("DSBISECT_ON", "of the variable")
+    monkeypatch.setattr(sys, "argv", ["dsbisect", "machines", *before, command, "lab-2", *after])
+    with pytest.raises(SystemExit):
+        run(root.app)
+    assert opened == [asked]
+    assert "something was started" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("url", ["lab:s3%40ret@none", "lab@none/d?password=s3%40ret"])
 @pytest.mark.parametrize("command", [("worker",), ("machines",), ("cancel", "1"), ("attach", "1")])
 def test_a_password_is_no_part_of_a_command(url, command, monkeypatch, capfd):
