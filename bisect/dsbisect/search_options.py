@@ -55,8 +55,10 @@ class SearchOptions:
             ("--smallest", self.smallest_pct),
             ("--expected", self.expected_pct),
         ):
-            if value is not None and not value > 0:
-                raise UsageError(f"{option} {value:g}: must be above 0", hint="leave it out")
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(
+                    f"{option} {value:g}: must be above 0 and finite", hint="leave it out"
+                )
         if self.inside < 0:
             raise UsageError(f"--inside {self.inside}: must not be below 0", hint="leave it out")
 

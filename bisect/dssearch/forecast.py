@@ -30,6 +30,7 @@ from dssearch.question import History, Measure, Question, Search
 
 WORKLOAD = "rehearsed"
 MACHINE = Machine(id="made up")
+MOST_DROP_PCT = 100_000  # a thousand times; far above, simulations take minutes and find nothing
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -208,8 +209,8 @@ class Noise:
     @classmethod
     def given(cls, pct: float) -> Noise:
         """A noise that a user names; nothing was measured."""
-        if pct <= 0:
-            raise UsageError(f"--noise {pct:g}: must be above 0", hint="in per cent: 5")
+        if not 0 < pct < math.inf:
+            raise UsageError(f"--noise {pct:g}: must be above 0 and finite", hint="in per cent: 5")
         size = math.log1p(pct / 100)
         return cls(size=size, low=size, high=size)
 
@@ -356,8 +357,11 @@ def _clear(done: Sequence[Rehearsed]) -> bool:
 
 def check(wanted: ForecastRequest) -> None:
     """UsageError for values that allow no plan."""
-    if wanted.drop_pct <= 0:
-        raise UsageError(f"--drop {wanted.drop_pct:g}: must be above 0", hint="in per cent: 10")
+    if not 0 < wanted.drop_pct <= MOST_DROP_PCT:
+        raise UsageError(
+            f"--drop {wanted.drop_pct:g}: must be above 0, and at most {MOST_DROP_PCT}",
+            hint="in per cent: 10",
+        )
     if wanted.candidates < 2:
         raise UsageError(
             f"--candidates {wanted.candidates}: a step lies between two", hint="2 or more"

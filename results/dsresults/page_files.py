@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,9 +44,24 @@ def utc(moment: str | None) -> str:
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
     """Write texts by their names; UsageError for a folder that cannot hold them."""
-    try:
+    with _told(folder):
         for name, text in files.items():
             atomic_write(folder / name, text)
+
+
+def check_folder(folder: Path) -> None:
+    """Find out whether it can be made and written to, and leave nothing; UsageError if not."""
+    with _told(folder):
+        places = (folder.absolute(), *folder.absolute().parents)
+        there = next(place for place in places if os.path.lexists(place))
+        with tempfile.TemporaryFile(dir=there):
+            pass
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise disk_error(error, folder) from error

@@ -11,7 +11,6 @@ import typer
 from dsbisect.cli.bisect_commits import bisect_commits
 from dsbisect.cli.common_options import (
     DEFAULT_METRIC,
-    MACHINES,
     AsJson,
     EventLines,
     EveryStep,
@@ -34,6 +33,7 @@ from dsbisect.cli.common_options import (
     Smallest,
     StorePlace,
     WorkloadIds,
+    refuse_unread,
 )
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode, StoppedError
@@ -77,8 +77,8 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     inside: Inside = 0,
     every: EveryStep = False,
     profile: Profiled = False,
-    on: MeasuredOn = "",
-    machines: MachineNumber = MACHINES,
+    on: MeasuredOn = None,
+    machines: MachineNumber = None,
     class_name: MachineClass = "",
     events: EventLines = False,
     as_json: AsJson = False,
@@ -97,6 +97,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     from dsharness.measure.metrics import find_metric
     from dslab.lab_conditions import default_workloads, refuse_shares
 
+    refuse_unread(on, machines, class_name)
     decider = find_metric(metric).name
     options = SearchOptions(
         level=level, max_runs=max_runs, max_builds=max_builds,
@@ -119,7 +120,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         keep=keep,
         profile=profile,
     )
-    if on:
+    if on is not None:
         from dsbisect.cli.machines import follow_shared
         from dsbisect.shared_rows import document_of
         from dsbuilds.build_request import check_rows

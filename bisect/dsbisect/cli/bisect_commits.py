@@ -9,7 +9,6 @@ import typer
 
 from dsbisect.cli.common_options import (
     DEFAULT_METRIC,
-    MACHINES,
     AsJson,
     Edits,
     EventLines,
@@ -36,6 +35,7 @@ from dsbisect.cli.common_options import (
     Toolchain,
     WorkloadId,
     outside,
+    refuse_unread,
 )
 from dsbisect.search_options import SearchOptions
 from dsharness.errors import ExitCode, UsageError
@@ -131,8 +131,8 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     no_prior: Annotated[
         bool, typer.Option("--no-prior", help="Suspect every commit equally, whatever it changes.")
     ] = False,
-    on: MeasuredOn = "",
-    machines: MachineNumber = MACHINES,
+    on: MeasuredOn = None,
+    machines: MachineNumber = None,
     class_name: MachineClass = "",
     refs: Refs = "",
     as_json: AsJson = False,
@@ -155,6 +155,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
     from dsharness.measure.metrics import find_metric
     from dsresults.store import Store
 
+    refuse_unread(on, machines, class_name, refs)
     options = SearchOptions(
         level=level, max_runs=max_runs, max_builds=max_builds,
         max_hours=max_hours, smallest_pct=smallest,
@@ -192,7 +193,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         text = forecast.model_dump_json(indent=2) if as_json else expected_text(forecast)
         typer.echo(text)
         return
-    if on:
+    if on is not None:
         from dsbisect.cli.machines import follow_shared
         from dsbisect.commits.shared_commits import document_of
         from dslab.lab_conditions import refuse_shares
@@ -206,8 +207,6 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
             machines=machines, class_name=class_name, events=events, as_json=as_json,
         )  # fmt: skip
         return
-    if refs:
-        raise UsageError("--refs without --on: nobody reads them", hint="--on URL, or leave it out")
     engine = detect()
     place = Store.open(store, folder=outside(repo))
     with place as opened, Events() if events else Watch() as watch:

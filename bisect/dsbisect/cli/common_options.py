@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dsharness.errors import UsageError
 from dsharness.plain_text import without_credentials
 
 if TYPE_CHECKING:
@@ -54,9 +56,24 @@ Keep = Annotated[
 Relock = Annotated[
     bool, typer.Option("--relock", help="Accept packages that differ from matrix.lock.")
 ]
+
+
+def writable(folder: Path | None) -> Path | None:
+    """What is measured for hours must not end with a folder that cannot be written to."""
+    if folder is not None:
+        from dsresults.page_files import check_folder
+
+        check_folder(folder)
+    return folder
+
+
 ReportFolder = Annotated[
     Path | None,
-    typer.Option("--output", help="Folder for the report. Default: results/runs/TIME-SERIES."),
+    typer.Option(
+        "--output",
+        callback=writable,
+        help="Folder for the report. Default: results/runs/TIME-SERIES.",
+    ),
 ]
 Toolchain = Annotated[
     str | None,
@@ -196,30 +213,39 @@ def build_spec(
 MACHINES = "4"
 
 
-def _number_of_machines(told: str) -> str:
+def _number_of_machines(told: str | None) -> str | None:
     """It is looked at before anything is fetched or asked."""
     from dsmany.fleet import MachineCount
 
-    if told != MACHINES:
+    if told is not None:
         MachineCount.read(told)
     return told
 
 
+def _named_database(on: str | None) -> str | None:
+    """It is looked at before anything is fetched: an empty $DSBISECT_ON is not this machine."""
+    if on is not None:
+        refuse_database(on)
+    return on
+
+
 MeasuredOn = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--on",
         metavar="URL",
+        callback=_named_database,
         help="Have it measured by the workers of this PostgreSQL (`dsbisect worker`).",
     ),
 ]
 MachineNumber = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--machines",
         metavar="N|A..B",
         callback=_number_of_machines,
-        help="With --on: at most N machines, or at most B from when A are there.",
+        help="With --on: at most N machines, or at most B from when A are there. Default: 4.",
+        show_default=False,
     ),
 ]
 MachineClass = Annotated[
@@ -235,9 +261,26 @@ Refs = Annotated[
 ]
 
 
+def refuse(
+    why: str, given: Mapping[str, object], hint: str = "`--help` tells what is for what"
+) -> None:
+    """UsageError for the first of these that was given."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"{name} {why}", hint=hint)
+
+
+def refuse_unread(
+    on: str | None, machines: str | None, class_name: str, refs: str | None = None
+) -> None:
+    """UsageError for what only ``--on`` reads."""
+    given = {"--machines": machines, "--class": class_name, "--refs": refs}
+    if on is None:
+        refuse("without --on: nobody reads it", given, hint="--on URL, or leave it out")
+
+
 def refuse_database(on: str) -> None:
     """UsageError for one that machines cannot share, or a password that `ps` shows to everybody."""
-    from dsharness.errors import UsageError
     from dsmany.job_queue import shared_place
 
     if not on:

@@ -57,11 +57,15 @@ def endurance(  # noqa: PLR0913 - each is an option
         ),
     ] = None,
     top: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--top", min=1, max=100, help="The top rate, in per cent of what the row answers."
+            "--top",
+            min=1,
+            max=100,
+            help="The top rate, in per cent of what the row answers. Default: 60.",
+            show_default=False,
         ),
-    ] = 60.0,
+    ] = None,
     rate: Annotated[
         float | None,
         typer.Option(
@@ -87,7 +91,13 @@ def endurance(  # noqa: PLR0913 - each is an option
     Example: dsbisect endurance debian-13 --workload session --minutes 480 --top 80
     """  # fmt: skip
     from dsbisect.cli.search_progress import Watch
-    from dsbisect.endurance_study import PHASES, EnduranceRequest, PhaseAsked, measure_endurance
+    from dsbisect.endurance_study import (
+        PHASES,
+        TOP_PCT,
+        EnduranceRequest,
+        PhaseAsked,
+        measure_endurance,
+    )
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
@@ -95,6 +105,11 @@ def endurance(  # noqa: PLR0913 - each is an option
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
 
+    if top is not None and rate is not None:
+        raise UsageError(
+            "--top and --rate: one of them is too much",
+            hint="--top takes per cent of what the row answers, --rate operations a second",
+        )
     checked = load_matrix(matrix)
     known = find_row(checked, row)
     usual = tuple(PhaseAsked(share_pct=share, part=part) for share, part in PHASES)
@@ -105,7 +120,7 @@ def endurance(  # noqa: PLR0913 - each is an option
         settings=find_settings(checked, settings_id),
         minutes=minutes,
         phases=usual if phases is None else _phases(phases),
-        top_pct=top,
+        top_pct=TOP_PCT if top is None else top,
         rate=rate,
         relock=relock,
         keep=keep,

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, Relock, SettingsId
+from dsbisect.cli.common_options import AsJson, Keep, MatrixFile, Relock, SettingsId, refuse
 from dsbisect.cli.measure import (
     AddressOptions,
     BindDn,
     LoadNetwork,
     PasswordFile,
     UsersFile,
-    refuse,
     request_of,
 )
 from dsharness.errors import ExitCode, UsageError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder, refuse_database
+from dsbisect.cli.common_options import MACHINES, AsJson, EventLines, ReportFolder, refuse_database
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -27,6 +27,25 @@ On = Annotated[
         metavar="URL",
         envvar="DSBISECT_ON",
         help="The team's PostgreSQL: postgresql://USER@HOST/DATABASE. Its password: in ~/.pgpass.",
+    ),
+]
+
+
+def _same_database(context: typer.Context, on: str) -> str:
+    """The one that was named for `machines`, unless another is named after the subcommand."""
+    source = context.get_parameter_source("on")
+    named_here = source is not None and source.name == "COMMANDLINE"
+    return on if named_here else context.obj or on
+
+
+OnOrBefore = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="URL",
+        envvar="DSBISECT_ON",
+        callback=_same_database,
+        help="The team's PostgreSQL, unless `machines --on URL` names it.",
     ),
 ]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or how it begins.")]
@@ -82,6 +101,11 @@ def worker(
     from dsmany.this_machine import this_machine
     from dsmany.worker import FleetWorker
 
+    if insecure and not registry:
+        raise UsageError(
+            "--registry-insecure without --registry: nobody reads it",
+            hint="--registry HOST[:PORT]/PATH, or leave it out",
+        )
     shared = Registry.named(registry, insecure=insecure) if registry else None
     refuse_database(on)
     if cpus:
@@ -118,6 +142,7 @@ def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) ->
 
     Example: dsbisect machines --on postgresql://lab@db.example.org/dsbisect
     """
+    context.obj = on
     if context.invoked_subcommand is not None:
         return
     from dsmany.fleet import fleet_of, told_abilities
@@ -143,7 +168,7 @@ def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) ->
 def drain(
     name: Annotated[str, typer.Argument(metavar="MACHINE", help="Its name, or how its id begins.")],
     *,
-    on: On,
+    on: OnOrBefore = "",
     undo: Annotated[bool, typer.Option("--undo", help="Give it turns again.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -165,7 +190,7 @@ def drain(
 def forget(
     name: Annotated[str, typer.Argument(metavar="MACHINE", help="Its name, or how its id begins.")],
     *,
-    on: On,
+    on: OnOrBefore = "",
     as_json: AsJson = False,
 ) -> None:
     """Forget a machine that will not come back; its samples stay.
@@ -193,7 +218,7 @@ def role(
         str, typer.Argument(metavar="MACHINE", help="Its name, as `dsbisect worker` tells it.")
     ],
     *,
-    on: On,
+    on: OnOrBefore = "",
     as_json: AsJson = False,
 ) -> None:
     """Print the SQL of a database role that can only do this machine's work.
@@ -250,7 +275,7 @@ def follow_shared(
     *,
     on: str,
     store: str | None,
-    machines: str,
+    machines: str | None,
     class_name: str,
     events: bool,
     as_json: bool,
@@ -259,7 +284,7 @@ def follow_shared(
     from dsmany.attached import begin_run
     from dsmany.fleet import MachineCount
 
-    count = MachineCount.read(machines)
+    count = MachineCount.read(machines or MACHINES)
     with shared_store(on, store=store) as shared:
         run = begin_run(
             shared, document,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +23,7 @@ from dsbisect.cli.common_options import (
     SettingsId,
     StorePlace,
     WorkloadIds,
+    refuse,
 )
 from dsharness.errors import ExitCode, UsageError
 
@@ -111,13 +112,6 @@ class AddressOptions:
     operations: int
     threads: int
     limit_s: float
-
-
-def refuse(why: str, given: Mapping[str, object]) -> None:
-    """UsageError for the first of these that was given."""
-    for name, value in given.items():
-        if value:
-            raise UsageError(f"{name} {why}", hint="`--help` tells what is for what")
 
 
 def measure_by_address(

@@ -104,7 +104,7 @@ def plan(  # noqa: PLR0913 - each is an option
     )  # fmt: skip
     check(wanted)
     decider = find_metric(metric)
-    options = SearchOptions(level=level, max_runs=max_runs)
+    options = SearchOptions(level=level, max_runs=max_runs, max_hours=max_hours)
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
     settings = find_settings(checked, settings_id)
@@ -126,6 +126,11 @@ def plan(  # noqa: PLR0913 - each is an option
             )
         known = Noise.seen(scatter.noise, freedom=scatter.freedom, runs=scatter.runs)
     elif noise is not None:
+        if row is not None:
+            raise UsageError(
+                f"{row} and --noise {noise:g}: one of them is too much",
+                hint="a row is measured to see its noise; with --noise nothing is measured",
+            )
         known = Noise.given(noise)
     else:
         if row is None:

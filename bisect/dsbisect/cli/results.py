@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -101,6 +102,11 @@ def export(
     from dsharness.process.command import atomic_write
     from dsresults.store import Store
 
+    if not Path(file).absolute().parent.is_dir():
+        raise UsageError(
+            f"cannot write {file}: there is no folder {Path(file).parent}",
+            hint=f"`mkdir -p {shlex.quote(str(Path(file).parent))}`, or name another, or -",
+        )
     with Store.open(store, create=False) as opened:
         if file == "-":
             opened.export_jsonl(sys.stdout)

@@ -9,11 +9,12 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -21,7 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from dsharness.errors import DsbisectError, ExitCode
+from dsharness.errors import DsbisectError, ExitCode, UsageError
 from dsharness.paths import logs_home
 from dsharness.plain_text import without_credentials
 from dsharness.process.command import NO_SPACE, owners_alone
@@ -285,6 +286,25 @@ class Root(Group):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         name, listed, rest = super().resolve_command(ctx, args)
         return name, COMMANDS[name].load(name) if name in COMMANDS else listed, rest
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        if not ctx.resilient_parsing:  # a shell that completes a word
+            refuse_empty(args)
+        return super().parse_args(ctx, args)
+
+
+def refuse_empty(words: Sequence[str]) -> None:
+    """UsageError for a value that is empty: no command takes one, and some took it for none."""
+    for before, word in pairwise(("dsbisect", *words)):
+        option, equals, value = word.partition("=")
+        whole = bool(equals) and option.startswith("--")
+        if value or (word and not whole):
+            continue
+        shown = without_credentials(word if whole else f"{before} ''")
+        raise UsageError(
+            f"{shown}: the value is empty",
+            hint="give one, or leave it out; a variable that is not set is empty, too",
+        )
 
 
 app = typer.Typer(

@@ -111,11 +111,11 @@ def survey(  # noqa: PLR0913 - each is an option
     *,
     repo: Annotated[str, typer.Option("--repo", help="Checkout, bare repository or URL.")],
     sample: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--sample", metavar="N", help="Draw N commits at random, too.", show_default=False
         ),
-    ] = 0,
+    ] = None,
     between: Annotated[
         str | None,
         typer.Option(
@@ -197,7 +197,9 @@ def survey(  # noqa: PLR0913 - each is an option
     asked = Survey(
         matrix=load_matrix(matrix, folder=False),
         repository=repo,
-        selection=Selection(words=tuple(what or ()), sample=sample, seed=drawn, between=between),
+        selection=Selection(
+            words=tuple(what or ()), sample=sample or 0, seed=drawn, between=between
+        ),
         toolchain=toolchain,
         every_toolchain=every_toolchain,
         plain=plain,
@@ -233,12 +235,12 @@ def _write_knowledge(file: Path, findings: Sequence[SourceResult]) -> None:
 
 
 def _check(
-    sample: int, between: str | None, seed: int | None, jobs: int | None, doubled: str | None
+    sample: int | None, between: str | None, seed: int | None, jobs: int | None, doubled: str | None
 ) -> None:
     """Refuse what contradicts itself, before anything is opened."""
     from dsharness.errors import UsageError
 
-    if sample < 0:
+    if sample is not None and sample < 1:
         raise UsageError(f"--sample {sample}: must be 1 or more", hint="--sample 60")
     if not sample and (between is not None or seed is not None):
         name = "--seed" if between is None else "--between"

@@ -16,6 +16,7 @@ from dsbisect.cli.common_options import (
     StorePlace,
     build_spec,
     given_command,
+    writable,
 )
 from dsbisect.program import NOT_TO_BE_SHIPPED
 from dsharness.errors import ExitCode
@@ -69,7 +70,11 @@ def validate(  # noqa: PLR0913 - each is an option
     store: StorePlace = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="Folder for the answer. Default: results/runs/TIME-ROW."),
+        typer.Option(
+            "--output",
+            callback=writable,
+            help="Folder for the answer. Default: results/runs/TIME-ROW.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -20,6 +20,7 @@ from dsbisect.cli.common_options import (
     Refs,
     ReportFolder,
     StorePlace,
+    refuse_unread,
 )
 from dsharness.errors import UsageError
 
@@ -61,8 +62,8 @@ def watch_run(  # noqa: PLR0913 - each is an option
     store: StorePlace = None,
     output: ReportFolder = None,
     keep: Keep = False,
-    on: MeasuredOn = "",
-    machines: MachineNumber = MACHINES,
+    on: MeasuredOn = None,
+    machines: MachineNumber = None,
     class_name: MachineClass = "",
     refs: Refs = "",
     as_json: AsJson = False,
@@ -85,10 +86,9 @@ def watch_run(  # noqa: PLR0913 - each is an option
     from dsresults.watch.watch_page import write_watch
     from dsresults.watch.watch_state import told_watch
 
+    refuse_unread(on, machines, class_name, refs)
     checked = load_matrix(matrix, folder=False)
     asked = read_watch(watch, checked)
-    if refs and not on:
-        raise UsageError("--refs without --on: nobody reads them", hint="--on URL, or leave it out")
     with _searches(on, store, machines, class_name, refs) as (opened, searches):
 
         def tell() -> None:
@@ -172,18 +172,18 @@ def _passes(
 
 @contextmanager
 def _searches(
-    on: str, store: str | None, machines: str, class_name: str, refs: str
+    on: str | None, store: str | None, machines: str | None, class_name: str, refs: str
 ) -> Iterator[tuple[Store, Searches]]:
     """The store, and who searches."""
     from dsbisect.watch_searches import OwnSearches, SharedSearches
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
-    if on:
+    if on is not None:
         from dsbisect.cli.machines import shared_store
         from dsmany.fleet import MachineCount
 
-        count = MachineCount.read(machines)
+        count = MachineCount.read(machines or MACHINES)
         with shared_store(on, store=store) as shared:
             yield (
                 shared,

@@ -23,6 +23,7 @@ from dslab.lab_conditions import default_workloads
 from dssearch.question import Question
 
 SHORT = 12
+MOST_SCATTER_PCT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +66,11 @@ class CommitsRequest:
 def check_ask(ask: CommitsRequest) -> None:
     """Refuse what is clearly wrong before the repository is opened or fetched."""
     check_changes(ask.edits, ask.patches)
-    if ask.scatter_pct is not None and ask.scatter_pct < 0:
-        raise UsageError(f"--scatter {ask.scatter_pct:g}: must be 0 or more", hint="in per cent: 2")
+    if ask.scatter_pct is not None and not 0 <= ask.scatter_pct < MOST_SCATTER_PCT:
+        raise UsageError(
+            f"--scatter {ask.scatter_pct:g}: must be 0 or more, and below {MOST_SCATTER_PCT}",
+            hint="in per cent: 2",
+        )
     if ask.toolchain is not None:
         named(ask.toolchain, ask.matrix.toolchains)
 

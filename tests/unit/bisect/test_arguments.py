@@ -85,9 +85,32 @@ CASES = (
     ),
     *((BY_ADDRESS, *wrong) for wrong in OF_ADDRESSES),
     (COMMITS, ("--scatter", "-1"), "--scatter -1: must be 0 or more"),
+    (COMMITS, ("--scatter", "nan"), "--scatter nan: must be 0 or more"),
+    (COMMITS, ("--scatter", "inf"), "--scatter inf: must be 0 or more, and below 1000"),
+    (COMMITS, ("--expected", "inf"), "--expected inf: must be above 0 and finite"),
+    *(
+        (("plan", "--drop", n, "--noise", "5"), (), f"--drop {n}: must be")
+        for n in ("nan", "1e+09")
+    ),
+    *((PLAN, ("--noise", number), f"--noise {number}: must be") for number in ("nan", "inf")),
+    (PLAN, ("--noise", "5", "--max-hours", "-1"), "--max-hours -1: must be above 0"),
+    (PLAN, ("debian-12", "--noise", "5"), "debian-12 and --noise 5: one of them is too much"),
     (PLAN, ("--layouts", "3"), "--layouts builds a commit: it needs --repo"),
     (PLAN, ("--layouts", "3", "--repo", "r", "--noise", "5"), "neither a row nor --noise"),
     (PLAN, ("--layouts", "1", "--repo", "r"), "--layouts"),
+    *(
+        ((*command, option, "2"), (), f"{option} without --on: nobody reads it")
+        for command in (("bisect", "rows"), COMMITS, ("watch", "run", "w.yaml"))
+        for option in ("--machines", "--class")
+    ),
+    ((*COMMITS, "--refs", "url"), (), "--refs without --on: nobody reads it"),
+    ((*ENDURANCE, "session", "--top", "60", "--rate", "10"), (), "--top and --rate: one of them"),
+    (
+        ("worker", "--on", "postgresql://nobody@/none", "--registry-insecure"),
+        (),
+        "--registry-insecure without --registry: nobody reads it",
+    ),
+    (("build", "survey", "--repo", "r", "--sample", "0"), (), "--sample 0: must be 1 or more"),
     (("measure",), (), "nothing is named that could be measured"),
     (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
     (MEASURE, ("--network", "host"), "--network needs --address"),
@@ -162,6 +185,17 @@ CASES = (
         "--workload is of no use with an address",
     ),
     (("verify", "none.json", "a.deb", "--key", "none.pub"), (), "none.pub: not a public key"),
+)
+
+
+OF_FOLDERS = (
+    LEVELS, (*SIZES, "session"), (*ENDURANCE, "session"), ("explain", "debian-12", "debian-13"),
+    ("bisect", "rows"), COMMITS, ("reproduce",), ("reproduce", "--claims"),
+    ("watch", "run", "w.yaml"), (*VALIDATE, "--edit", "rust-rounds=1"), ("report",),
+)  # fmt: skip
+CASES += tuple(
+    (command, ("--output", "notes.txt"), "the report cannot be written to notes.txt: Not a dir")
+    for command in OF_FOLDERS
 )
 
 
@@ -272,6 +306,68 @@ def test_a_number_of_machines_is_looked_at_before_anything_is_asked(
     shown = capfd.readouterr().err
     assert f"--machines {told}: neither a number above 0 nor a range of two" in shown
     assert "2..4: at least two, at most four" in shown
+
+
+@pytest.mark.parametrize("command", [("bisect", "rows"), COMMITS, ("watch", "run", "watch.yaml")])
+def test_an_empty_database_is_not_this_machine(command, monkeypatch, capfd):
+    """``--on $DSBISECT_ON`` with quotes is empty where the variable is unset."""
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *command, "--on", ""])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    shown = capfd.readouterr().err
+    assert "--on '': the value is empty" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("bisect", "rows", "--series", ""), "--series ''"),
+        (("bisect", "rows", "--series="), "--series="),
+        (("matrix", "graph", ""), "graph ''"),
+        (("worker", "--on", "postgresql://a:s3cret@b/c", "--cpus", ""), "--cpus ''"),
+        (("worker", "--name", ""), "--name ''"),
+        (("worker", "--registry", ""), "--registry ''"),
+        (("schemes", "--scheme", ""), "--scheme ''"),
+        (("matrix", "check", "--matrix", ""), "--matrix ''"),
+        (("build", "make", "debian-13", "--source", ""), "--source ''"),
+        (("report", ""), "report ''"),
+        (("results", "export", ""), "export ''"),
+    ],
+)
+def test_an_empty_value_is_not_the_default(words, shown, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *words])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    told = capfd.readouterr().err
+    assert f"error: {shown}: the value is empty" in told
+    assert "s3cret" not in told
+
+
+def test_what_ends_with_an_equals_sign_may_be_a_value():
+    root.refuse_empty(("bisect", "commits", "--paths", "a=", "--prior", "*=2", "-"))
+
+
+A, B = ("--on", "a"), ("--on", "b")
+
+
+@pytest.mark.parametrize("command", ["drain", "forget", "role"])
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [(A, (), "a"), ((), B, "b"), (A, B, "b"), ((), (), "of the variable")],
+)
+def test_machines_and_its_commands_have_one_database(
+    command, before, after, asked, monkeypatch, capfd
+):
+    opened = []
+    monkeypatch.setattr("dsbisect.cli.machines.refuse_database", opened.append)
+    monkeypatch.setenv("DSBISECT_ON", "of the variable")
+    monkeypatch.setattr(sys, "argv", ["dsbisect", "machines", *before, command, "lab-2", *after])
+    with pytest.raises(SystemExit):
+        run(root.app)
+    assert opened == [asked]
+    assert "something was started" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("url", ["lab:s3%40ret@none", "lab@none/d?password=s3%40ret"])

@@ -120,6 +120,12 @@ def test_files_that_cannot_be_used(imported: Path) -> None:
         run("import", str(imported / "none.jsonl"))
     with pytest.raises(StoreError, match=r"cannot write /proc/none.jsonl"):
         run("export", "/proc/none.jsonl")
+    with pytest.raises(
+        UsageError, match=r"cannot write .*new/x.csv: there is no folder .*new"
+    ) as no:
+        run("export", str(imported / "new" / "x.csv"))
+    assert "mkdir -p" in (no.value.hint or "")
+    assert not (imported / "new").exists()
 
 
 @pytest.mark.parametrize("argv", [("list",), ("show", "c-1"), ("export", "-")])

@@ -37,6 +37,20 @@ def test_a_folder_that_is_a_file_is_told(tmp_path):
         write_report(tmp_path / "taken", without_difference())
 
 
+@pytest.mark.parametrize("name", ["taken", "taken/below", "link"])
+def test_a_folder_is_tried_before_anything_is_measured(tmp_path, name):
+    (tmp_path / "taken").write_text("")
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(UsageError, match=f"the report cannot be written to .*{name}: N"):
+        page_files.check_folder(tmp_path / name)
+
+
+def test_a_folder_that_was_tried_is_not_made(tmp_path):
+    page_files.check_folder(tmp_path / "new" / "folder")
+    page_files.check_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_is_told(tmp_path, monkeypatch):
     def full(_path, _text):
         raise OSError(28, "No space left on device")
