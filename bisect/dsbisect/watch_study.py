@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from dsbisect.capacity import without_shares
 from dsbisect.commits.commit_range import Range, laid_range
 from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.commits_study import CommitsResult
@@ -25,9 +26,10 @@ from dsbuilds.history.culprit import commit_page, equivalents
 from dsbuilds.history.repository import Repository
 from dsharness.errors import CandidateError, InconclusiveError, MatrixError
 from dsharness.matrix import find_row, find_settings, find_workload
-from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Boundary, Matrix, Sample, Value
 from dsharness.yaml_files.shape import read_checked
+from dslab.candidates import check_loads
+from dslab.lab_conditions import refuse_shares
 from dslab.watcher import Watcher
 from dsresults.report.upstream_issue import upstream_issue
 from dsresults.store import Store
@@ -88,7 +90,7 @@ class WatchFile(Value):
 
 
 def read_watch(path: Path, matrix: Matrix) -> WatchFile:
-    """MatrixError for anything in it that is not there."""
+    """MatrixError for anything in it that is not there; UsageError for what does not fit."""
     found = read_checked(path, WatchFile, hint="docs/watch.md has an example")
     if not (found.branches or found.rows):
         raise MatrixError(
@@ -111,10 +113,13 @@ def read_watch(path: Path, matrix: Matrix) -> WatchFile:
                 f"{path}: {name} is a branch and a row: nobody could tell them apart",
                 hint="watch one of them in a file of its own, with another `id`",
             )
-    find_settings(matrix, found.settings)
+    settings = find_settings(matrix, found.settings)
+    rows = tuple(map(matrix.row, found.rows))
     for load in found.loads:
-        find_workload(matrix, load.workload)
-        find_metric(load.metric)
+        asked = (find_workload(matrix, load.workload),)
+        if rows:
+            refuse_shares(asked)
+        check_loads(matrix, rows, without_shares(asked, load.metric), settings)
     return found
 
 

@@ -73,6 +73,15 @@ OF_ADDRESSES = (
     (("--users", "users.tsv", "debian-13"), "ROW is of no use with --address"),
     (("--users", "users.tsv", "--matrix", "none.yaml"), "none.yaml"),
 )
+SHARE = """\
+workloads:
+  - id: share
+    title: searches at a share
+    tool: ldapload
+    scheduled_pct: 60
+    requests: [{filter: "(uid={user})", entries: 1}]
+"""
+PLACES = (("nonsense://", "nonsense"), ("mysql://host/d", "mysql"))
 CASES = (
     *((BUILD, *wrong) for wrong in (*WRONG, *OF_BUILDS)),
     *(((*BUILD, "--measure"), *wrong) for wrong in (*WRONG, *OF_BUILDS)),
@@ -112,6 +121,32 @@ CASES = (
     ),
     (("build", "survey", "--repo", "r", "--sample", "0"), (), "--sample 0: must be 1 or more"),
     (("measure",), (), "nothing is named that could be measured"),
+    *(
+        ((*command, "--workload", "kerberos-as"), (), "'kerberos-as' uses kerberos, but 'debian-1")
+        for command in (
+            MEASURE,
+            (*LOAD, "debian-12"),
+            ("bisect", "rows"),
+            ("explain", "debian-12", "debian-13"),
+            ("plan", "debian-12", "--drop", "5"),
+        )
+    ),
+    (LEVELS[:1], ("debian-13-bind", "--workload", "session"), "'session' uses ldap, but 'debian-1"),
+    (("endurance", "debian-13-bind", "--workload", "session"), (), "'session' uses ldap, but"),
+    (("sizes", "debian-13-bind", "--workload", "session"), (), "'session' uses ldap, but"),
+    ((*MEASURE, "--workload", "disturbed-paged"), (), "cost says nothing of workload 'disturbed-p"),
+    (
+        ("bisect", "rows", "--workload", "bind-one", "--metric", "latency"),
+        (),
+        "latency says nothing of workload 'bind-one': ldclt does not tell",
+    ),
+    (("bisect", "rows", "--workload", "disturbed-paged"), (), "cost says nothing of workload"),
+    *(
+        ((*command, "--workload", "share.yaml"), (), "has `scheduled_pct: 60`, a share of a capa")
+        for command in (MEASURE, (*LOAD, "debian-12"))
+    ),
+    *((MEASURE, ("--store", place), said) for place, said in PLACES),
+    (COMMITS, ("--store", "nonsense://"), PLACES[0][1]),
     (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
     (MEASURE, ("--network", "host"), "--network needs --address"),
     (("build", "make", "debain-13"), (), "no row 'debain-13'"),
@@ -221,6 +256,7 @@ def nothing_can_be_started(tmp_path, monkeypatch):
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "empty.patch").write_text("")
     (tmp_path / "notes.txt").write_text("no patch at all\n")
+    (tmp_path / "share.yaml").write_text(SHARE)
     (tmp_path / "users.tsv").write_text("uid=a,dc=x\tsecret\n")
     monkeypatch.delenv("DSBISECT_BIND_PASSWORD", raising=False)
     handlers = {number: signal.getsignal(number) for number in STOPPING}
@@ -239,7 +275,7 @@ def test_it_is_said_before_anything_is_started(command, wrong, said, monkeypatch
     assert "something was started" not in err
     assert out == ""
     assert left.value.code in {
-        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.EDIT, ExitCode.SOURCE,
+        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.EDIT, ExitCode.SOURCE, ExitCode.STORE,
     }  # fmt: skip
     assert judged(left.value.code) == SKIP
 

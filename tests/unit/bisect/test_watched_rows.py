@@ -15,7 +15,7 @@ from worlds import World
 from dsbisect.search_options import SearchOptions
 from dsbisect.watch_study import WatchedLoad, WatchFile, read_watch
 from dsbisect.watched_rows import RowLook, RowsPass
-from dsharness.errors import InconclusiveError, InstanceError, MatrixError, PackageError
+from dsharness.errors import InconclusiveError, InstanceError, MatrixError, PackageError, UsageError
 from dsharness.model import Campaign, Image, Row
 from dsharness.progress import Progress
 from dslab.campaign_loop import CampaignOrder
@@ -260,6 +260,20 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path, lines: list[str], sai
     with pytest.raises(MatrixError) as caught:
         read_watch(path, MATRIX)
     assert said in f"{caught.value.message} {caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ("workload: kerberos-as", "'kerberos-as' uses kerberos, but 'debian-sid'"),
+        ("workload: bind-one, metric: latency", "latency says nothing of workload 'bind-one'"),
+    ],
+)
+def test_a_load_that_does_not_fit_is_refused(tmp_path: Path, load: str, said: str) -> None:
+    path = tmp_path / "watch.yaml"
+    path.write_text(f"id: w\nrows: [debian-sid]\nloads: [{{{load}}}]\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=said):
+        read_watch(path, MATRIX)
 
 
 def test_a_row_alone_can_be_watched(tmp_path: Path) -> None:
