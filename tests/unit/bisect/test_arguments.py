@@ -11,9 +11,11 @@ import pytest
 
 from dsbisect.cli import root
 from dsbisect.cli.root import STOPPING, run
+from dsbisect.cli.watch import BY_A_PERSON
 from dsbisect.program import SKIP, judged
 from dsharness.errors import ExitCode
 from dsharness.matrix import load_matrix
+from dsresults.watch.alarms import AlarmState
 
 MATRIX = Path(__file__).resolve().parents[3] / "matrix.yaml"
 BUILD = ("build", "make", "debian-13")
@@ -120,6 +122,7 @@ CASES = (
         "--registry-insecure without --registry: nobody reads it",
     ),
     (("build", "survey", "--repo", "r", "--sample", "0"), (), "--sample 0: must be 1 or more"),
+    *((("watch", "set", "5b", s), (), f"{s}: no state that a person") for s in ("named", "new")),
     (("measure",), (), "nothing is named that could be measured"),
     *(
         ((*command, "--workload", "kerberos-as"), (), "'kerberos-as' uses kerberos, but 'debian-1")
@@ -379,6 +382,12 @@ def test_an_empty_value_is_not_the_default(words, shown, monkeypatch, capfd):
     told = capfd.readouterr().err
     assert f"error: {shown}: the value is empty" in told
     assert "s3cret" not in told
+
+
+def test_the_page_and_the_check_name_the_same_states_of_an_alarm():
+    assert {AlarmState(each).pending for each in BY_A_PERSON} == {False}
+    page = (MATRIX.parent / "docs" / "watch.md").read_text(encoding="utf-8")
+    assert f"one of {', '.join(BY_A_PERSON)};" in page
 
 
 def test_what_ends_with_an_equals_sign_may_be_a_value():
