@@ -187,6 +187,8 @@ CASES = (
     ((*SIZES, "session", "--sizes", "1000,many"), (), "'many' is no number of users"),
     ((*SIZES, "session", "--sizes", "1000,10000000"), (), "'10000000' is no number of users"),
     ((*SIZES, "session@1000"), (), "--workload session@1000 has a size of its own"),
+    ((*SIZES, "kerberos-as"), (), "--workload kerberos-as is no load on a directory's users"),
+    ((*SIZES, "search-candidates", "--sizes", "1,2"), (), "next: choose another size, such as 200"),
     ((*SIZES, "dns-udp"), (), "dns-udp is no load on a directory's users"),
     ((*SIZES, "disturbed-paged"), (), "cost says nothing of workload 'disturbed-paged@1000'"),
     ((*SIZES, "session", "--metric", "rate"), (), "rate says nothing of workload 'session@1000'"),
