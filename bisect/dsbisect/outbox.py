@@ -6,6 +6,7 @@ argument, message or log.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dsharness.errors import RefusedError, UnreachableError, UsageError
+from dsharness.plain_text import without_credentials
 from dsharness.process.command import atomic_write
 from dsresults.watch.alarms import Alarm
 
@@ -60,6 +62,7 @@ def outlet(text: str, environment: Mapping[str, str] = os.environ) -> Outlet:
         sender = environment.get("DSBISECT_MAIL_FROM", "dsbisect@localhost")
         return MailOutlet(host=host, port=int(port or 25), sender=sender, to=place)
     if kind in {"http", "https"}:
+        _refuse_clear_text(text)
         return PostOutlet(name=text, url=text)
     if kind == "github" and PROJECT.fullmatch(place):
         base = environment.get("GITHUB_API_URL", GITHUB)
@@ -79,6 +82,31 @@ def outlet(text: str, environment: Mapping[str, str] = os.environ) -> Outlet:
             link="web_url",
         )
     raise UsageError(f"--to {text}: no place to deliver to", hint=f"write {FORMS}")
+
+
+def _refuse_clear_text(url: str) -> None:
+    """UsageError for what has no host, or would go over a network without TLS."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host:
+        raise UsageError(
+            f"--to {without_credentials(url)}: no host to deliver to", hint=f"write {FORMS}"
+        )
+    if parts.scheme == "http" and not _is_this_machine(host):
+        raise UsageError(
+            f"--to {without_credentials(url)}: the text would go there unencrypted",
+            hint="write https://; http:// is for this machine alone",
+        )
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _token(environment: Mapping[str, str], name: str) -> str:

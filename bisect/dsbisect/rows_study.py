@@ -5,22 +5,24 @@ The question of a user about rows says whether there is anything to search, with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dsbisect.capacity import at_shares, without_shares
 from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.search_options import SearchOptions
+from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
+from dsharness.matrix import find_row
 from dsharness.matrix.series_graph import chains
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
 from dslab.campaign_loop import CampaignOrder, SampleSource
-from dslab.candidates import RowSupply, Supply
-from dslab.lab_conditions import LabConditions
+from dslab.candidates import RowSupply, Supply, check_loads
+from dslab.lab_conditions import LabConditions, refuse_shares
 from dslab.laboratory import Laboratory, open_lab
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
@@ -45,6 +47,18 @@ class RowsAsked:
     profile: bool = False  # of both sides of what is found
 
 
+def check_asked(asked: RowsAsked, names: Iterable[str], *, shares: bool = False) -> None:
+    """Refuse what can never be built or measured of these rows, before anything is started.
+
+    With ``shares``, the rate of a load may be a share of what rows answer.
+    """
+    rows = tuple(find_row(asked.matrix, name) for name in names)
+    check_rows(asked.matrix, rows)
+    if not shares:
+        refuse_shares(asked.workloads)
+    check_loads(asked.matrix, rows, without_shares(asked.workloads, asked.metric), asked.settings)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowsRequest(RowsAsked):
     """Where along a series a user asks for the step."""
@@ -62,6 +76,11 @@ class RowsRequest(RowsAsked):
         if not lines:
             raise MatrixError(self._why_none(whole), hint=self._order(whole))
         return lines
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """All that are searched, each once."""
+        return tuple(dict.fromkeys(row for line in self.lines for row in line))
 
     @property
     def questions(self) -> tuple[tuple[Question, Workload], ...]:
@@ -147,7 +166,7 @@ def run_study(
     if request.profile:
         check_profiler()
     lines = request.lines
-    rows = tuple(dict.fromkeys(row for line in lines for row in line))
+    rows = request.rows
     ends = tuple(dict.fromkeys(end for line in lines for end in (line[0], line[-1])))
     questions = len(lines) * len(request.workloads)
     looped = replace(request, workloads=without_shares(request.workloads, request.metric))

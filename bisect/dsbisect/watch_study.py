@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import Field, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
+from dsbisect.capacity import without_shares
 from dsbisect.commits.commit_range import Range, laid_range
 from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.commits_study import CommitsResult
@@ -32,6 +33,8 @@ from dsharness.model import DECIDER, Boundary, Matrix, Sample, Value, Workload
 from dsharness.yaml_files.problems import FileProblemsError, KeyPath, Problem
 from dsharness.yaml_files.shape import read_checked
 from dsharness.yaml_files.yaml_source import read_document
+from dslab.candidates import check_loads
+from dslab.lab_conditions import refuse_shares
 from dslab.watcher import Watcher
 from dsresults.report.upstream_issue import upstream_issue
 from dsresults.store import Store
@@ -104,11 +107,21 @@ HINT = "docs/watch.md has an example"
 
 
 def read_watch(path: Path, matrix: Matrix) -> WatchFile:
-    """What a file asks for; MatrixError with all in it that is wrong, or not there."""
+    """What a file asks for; MatrixError with all in it that is wrong, or not there.
+
+    UsageError for loads that rows or a metric do not fit.
+    """
     found = read_checked(path, WatchFile, hint=HINT).model_copy(update={"folder": path.parent})
     problems = [*_contradictions(found, matrix), *_unknown_names(found, matrix)]
     if problems:
         raise FileProblemsError(path, problems, read_document(path, hint=HINT).places, hint=HINT)
+    settings = find_settings(matrix, found.settings)
+    rows = tuple(map(matrix.row, found.rows))
+    for load in found.loads:
+        asked = (found.workload(load, matrix),)
+        if rows:
+            refuse_shares(asked)
+        check_loads(matrix, rows, without_shares(asked, load.metric), settings)
     return found
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from dsbuilds.built_row import check_promise, row_image
 from dsharness.containers.engine import Engine
+from dsharness.errors import CandidateError
 from dsharness.measure.golden_state import Golden, golden_state
-from dsharness.model import DriverName, Image, Matrix, Row, SystemName
+from dsharness.model import DriverName, Image, Matrix, Row, Settings, SystemName, Workload
 from dsharness.products import product_of, source_system
 from dsharness.progress import Progress
 from dsharness.systems import Seed
+from dslab.lab_conditions import refuse_misfits
 
 
 class Supply(Protocol):
@@ -120,6 +123,16 @@ class ArmSupply(RowSupply):
 
     def system(self, candidate: str) -> SystemName:
         return super().system(self.arms[candidate].row)
+
+
+def check_loads(
+    matrix: Matrix, rows: Iterable[Row], workloads: Iterable[Workload], settings: Settings
+) -> None:
+    """UsageError for a workload or settings that one of these rows could never take."""
+    workloads = tuple(workloads)
+    for row in rows:
+        with suppress(CandidateError):  # what is no source comes again when it is built
+            refuse_misfits(row.id, system_of(row), workloads, settings, matrix)
 
 
 def system_of(row: Row) -> SystemName:

@@ -86,9 +86,20 @@ class LabConditions:
 
     def refuse_unfit(self, candidate: str, system: SystemName) -> None:
         """UsageError that says which workload or settings such a server cannot take, and why."""
-        for workload in self.workloads:
-            for why, hint in _misfits(candidate, system, workload, self):
-                raise UsageError(why, hint=hint)
+        refuse_misfits(candidate, system, self.workloads, self.settings, self.matrix)
+
+
+def refuse_misfits(
+    candidate: str,
+    system: SystemName,
+    workloads: Iterable[Workload],
+    settings: Settings,
+    matrix: Matrix,
+) -> None:
+    """UsageError for the first workload or settings that such a server cannot take; what fits."""
+    for workload in workloads:
+        for why, hint in _misfits(candidate, system, workload, settings, matrix):
+            raise UsageError(why, hint=hint)
 
 
 def refuse_shares(workloads: Iterable[Workload]) -> None:
@@ -121,11 +132,11 @@ def _answers(system: SystemName, workload: Workload) -> bool:
 
 
 def _misfits(
-    candidate: str, system: SystemName, workload: Workload, conditions: LabConditions
+    candidate: str, system: SystemName, workload: Workload, settings: Settings, matrix: Matrix
 ) -> Iterator[tuple[str, str]]:
-    driver, settings = SYSTEMS[system], conditions.settings
+    driver = SYSTEMS[system]
     if not _answers(system, workload):
-        fit = [each.id for each in conditions.matrix.workloads if _answers(system, each)]
+        fit = [each.id for each in matrix.workloads if _answers(system, each)]
         yield (
             (
                 f"workload {workload.id!r} uses {workload.protocol}, but {candidate!r} "

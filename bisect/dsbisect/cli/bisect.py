@@ -91,11 +91,11 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     Example: dsbisect bisect rows --series debian --workload bind-one
     --on postgresql://lab@db.example.org/dsbisect --machines 2..4
     """
-    from dsbisect.rows_study import RowsRequest
+    from dsbisect.rows_study import RowsRequest, check_asked
     from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
     from dsharness.matrix.series_graph import chains
     from dsharness.measure.metrics import find_metric
-    from dslab.lab_conditions import default_workloads, refuse_shares
+    from dslab.lab_conditions import default_workloads
 
     refuse_unread(on, machines, class_name)
     decider = find_metric(metric).name
@@ -123,11 +123,8 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
     if on is not None:
         from dsbisect.cli.machines import follow_shared
         from dsbisect.shared_rows import document_of
-        from dsbuilds.build_request import check_rows
 
-        refuse_shares(request.workloads)
-        named = {name for line in request.lines for name in line}
-        check_rows(checked, (row for row in checked.rows if row.id in named))
+        check_asked(request, request.rows)
         follow_shared(
             document_of(request, options), output, on=on, store=store, machines=machines,
             class_name=class_name, events=events, as_json=as_json,
@@ -148,14 +145,11 @@ def study(
 ) -> None:
     """Run a search and print its answer; an exit code of its own when there is none."""
     from dsbisect.cli.search_progress import Events, Watch
-    from dsbisect.rows_study import run_study
-    from dsbuilds.build_request import check_rows
+    from dsbisect.rows_study import check_asked, run_study
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
-    # A wrong --good or --bad, a row that can never be built: reported before anything is started.
-    named = {name for line in request.lines for name in line}
-    check_rows(request.matrix, (row for row in request.matrix.rows if row.id in named))
+    check_asked(request, request.rows, shares=True)
     engine = detect()
     with Store.open(store_place) as store, Events() if events else Watch() as watch:
         findings = run_study(request, engine=engine, store=store, watcher=watch, options=options)

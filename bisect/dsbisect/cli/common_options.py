@@ -39,10 +39,22 @@ OutsideMatrix = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _readable_place(told: str | None) -> str | None:
+    """An address that is none is said before anything is fetched or asked."""
+    if told is not None and "://" in told:
+        from dsresults.store.location import locate
+
+        locate(told)
+    return told
+
+
 StorePlace = Annotated[
     str | None,
     typer.Option(
         "--store",
+        callback=_readable_place,
         help="Database file or SQLAlchemy URL. Default: $DSBISECT_STORE, results/dsbisect.db.",
         show_default=False,
     ),

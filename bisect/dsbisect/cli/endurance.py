@@ -101,6 +101,7 @@ def endurance(  # noqa: PLR0913 - each is an option
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dslab.candidates import check_loads
     from dsresults.report.endurance_page import told_endurance, write_endurance
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
@@ -127,6 +128,7 @@ def endurance(  # noqa: PLR0913 - each is an option
     )
     request.load  # noqa: B018 - one that cannot be taken is reported before anything is started
     check_rows(checked, (known,))
+    check_loads(checked, (known,), request.workloads, request.settings)
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = measure_endurance(request, engine, opened, watch)

@@ -51,7 +51,7 @@ def explain(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.cli.search_progress import Watch
     from dsbisect.explain_study import ExplainRequest, common_parts, explain_difference
-    from dsbuilds.build_request import check_rows
+    from dsbisect.rows_study import check_asked
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dslab.lab_conditions import default_workloads
@@ -77,7 +77,7 @@ def explain(  # noqa: PLR0913 - each is an option
         command=given_command(),
     )
     common_parts(request)
-    check_rows(checked, rows)
+    check_asked(request, (fast, slow))
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = explain_difference(request, engine, opened, watch)

@@ -87,6 +87,7 @@ def levels(  # noqa: PLR0913 - each is an option
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dslab.candidates import check_loads
     from dsresults.report.levels_page import write_levels
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
@@ -114,6 +115,7 @@ def levels(  # noqa: PLR0913 - each is an option
         keep=keep,
     )
     check_rows(checked, known)
+    check_loads(checked, known, request.workloads, request.settings)
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = measure_levels(request, engine, opened, watch)

@@ -105,7 +105,9 @@ def load(  # noqa: PLR0913 - each is an option
 
     from dsbisect.load_study import LoadRequest, drive_load, live_workload
     from dsharness.containers.engine_probe import detect
-    from dsharness.matrix import find_settings, load_matrix
+    from dsharness.matrix import find_row, find_settings, load_matrix
+    from dslab.candidates import check_loads
+    from dslab.lab_conditions import refuse_shares
     from dsresults.compare.driven_load import told_load
 
     if port is not None and not gui:
@@ -147,6 +149,9 @@ def load(  # noqa: PLR0913 - each is an option
     def show(what: str) -> None:
         console.print(what, markup=False, soft_wrap=True)
 
+    if isinstance(server, str):
+        check_loads(checked, (find_row(checked, server),), (request.workload,), request.settings)
+        refuse_shares((request.workload,))
     found = drive_load(request, detect(), show)
     typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join(told_load(found)))
     if found.interrupted:

@@ -303,8 +303,7 @@ def measure(  # noqa: PLR0913 - each is an option
         )
 
     from dsbisect.cli.search_progress import Watch
-    from dsbisect.rows_study import MeasureRequest, measure_row
-    from dsbuilds.build_request import check_rows
+    from dsbisect.rows_study import MeasureRequest, check_asked, measure_row
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dslab.lab_conditions import default_workloads
@@ -322,7 +321,7 @@ def measure(  # noqa: PLR0913 - each is an option
         relock=relock,
         keep=keep,
     )
-    check_rows(checked, (known,))
+    check_asked(look, (row,))
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         taken = measure_row(look, engine, opened, watch)

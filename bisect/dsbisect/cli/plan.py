@@ -82,9 +82,9 @@ def plan(  # noqa: PLR0913 - each is an option
     from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S
     from dsbisect.commits.commits_request import CommitsRequest
     from dsbisect.commits.source_lab import scatter_of_builds
-    from dsbisect.rows_study import MeasureRequest, measure_row
+    from dsbisect.rows_study import MeasureRequest, check_asked, measure_row
     from dsharness.containers.engine_probe import detect
-    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric
     from dsresults.store import Store
     from dssearch.bayes.bayes_search import Bayes
@@ -138,10 +138,10 @@ def plan(  # noqa: PLR0913 - each is an option
                 "a plan needs the noise of a run: name a row, or give --noise",
                 hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
             )
-        find_row(checked, row)
         look = MeasureRequest(
             matrix=checked, row=row, workloads=(driven,), settings=settings, samples=samples
         )
+        check_asked(look, (row,))
         engine = detect()
         with Store.open(store) as opened, Watch() as watch:
             known = noise_of(measure_row(look, engine, opened, watch), decider)

@@ -71,6 +71,8 @@ def sizes(  # noqa: PLR0913 - each is an option
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dsharness.model import DirectoryWorkload
+    from dslab.candidates import check_loads
     from dsresults.report.report_source import default_folder
     from dsresults.report.sizes_page import told_sizes, write_sizes
     from dsresults.store import Store
@@ -84,6 +86,12 @@ def sizes(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     known = tuple(find_row(checked, name) for name in dict.fromkeys(rows))
     load = find_workload(checked, workload)
+    if not isinstance(load, DirectoryWorkload):
+        fit = (each.id for each in checked.workloads if isinstance(each, DirectoryWorkload))
+        raise UsageError(
+            f"--workload {workload} is no load on a directory's users",
+            hint=f"one of {', '.join(fit)}",
+        )
     sized = tuple(find_workload(checked, f"{workload}@{count}") for count in counts)
     request = SizesRequest(
         matrix=checked,
@@ -98,6 +106,7 @@ def sizes(  # noqa: PLR0913 - each is an option
     )
     request.sized  # noqa: B018 - a metric that says nothing is reported before anything is started
     check_rows(checked, known)
+    check_loads(checked, known, (load,), request.settings)
     engine = detect()
     with Store.open(store) as opened, WatchOfLabs() as watch:
         found = measure_sizes(request, engine, opened, watch)

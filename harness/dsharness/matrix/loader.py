@@ -93,27 +93,44 @@ def find_workload(matrix: Matrix, name: str, folder: Path = Path()) -> Workload:
     ``ID@USERS`` is the same load on a directory of so many users. A relative file is looked for
     in ``folder``, which is otherwise the working folder.
     """
-    whole, _, users = name.rpartition("@")
-    if SIZE.fullmatch(users):
+    whole, at, users = name.rpartition("@")
+    if at and SIZE.fullmatch(users):
         return _sized(find_workload(matrix, whole, folder), int(users))
-    if Path(name).suffix in {".yaml", ".yml"}:
+    if _is_file(name):
         return _read_workload(folder / name)
+    if at and (_is_file(whole) or whole in {each.id for each in matrix.workloads}):
+        raise MatrixError(
+            f"{name}: {users!r} is no number of users",
+            hint=f"1 to {10**USER_DIGITS - 1}, such as {whole}@1000",
+        )
     return _find("workload", matrix.workloads, name)
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).suffix in {".yaml", ".yml"}
 
 
 def _sized(workload: Workload, users: int) -> Workload:
     name = f"{workload.named}@{users}"
     if not isinstance(workload, DirectoryWorkload):
-        raise MatrixError(f"{name}: {workload.id} is no load on a directory's users")
+        raise MatrixError(
+            f"{name}: {workload.id} is no load on a directory's users",
+            hint=f"name it without a size: {workload.id}",
+        )
     if len(f"{workload.id}-{users}") > LONGEST_ID:
         raise MatrixError(f"{name}: the id of {workload.id} is too long for a size after it")
     sized = workload.sized(users)
     for parameter, allowed in sized.contradictions():
-        raise MatrixError(f"{name}: {parameter}: {allowed}", hint="choose another size")
+        sizes = range(users + 1, users + 1 + SIZES_TRIED)
+        fit = next((each for each in sizes if not any(workload.sized(each).contradictions())), None)
+        such = "" if fit is None else f", such as {fit}"
+        raise MatrixError(f"{name}: {parameter}: {allowed}", hint=f"choose another size{such}")
     return sized.model_copy(update={"file": name})
 
 
-SIZE = re.compile(r"[1-9][0-9]{0,6}")  # a user's name has so many digits
+USER_DIGITS = 7  # of a user's name
+SIZE = re.compile(rf"[1-9][0-9]{{0,{USER_DIGITS - 1}}}")
+SIZES_TRIED = 200  # for one that would do: users share things by up to so many
 LONGEST_ID = 64
 
 

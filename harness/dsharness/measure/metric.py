@@ -106,6 +106,7 @@ class Metric:
     of_server: bool = False  # all that it did, also what was not for the load's operations
     of_load: bool = False  # not usable when the load itself had no CPU left
     of_pace: bool = False  # not usable where a schedule says how many operations begin
+    of_times: bool = False  # needs how long each operation took, which ldclt does not tell
     exact: bool = False  # a count that is taken until two agree: builds of one source have the same
     of_import: bool = False  # usable also where a stopped server's entries are imported
     # Where nothing at all is a good value: differences far below this do not count.

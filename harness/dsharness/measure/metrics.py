@@ -96,6 +96,7 @@ RATE = Metric(
 )
 LATENCY = Metric(
     name="latency",
+    of_times=True,
     value=lambda read: read.latencies.mean_us if read.latencies else None,
     label="latency",
     heading="latency",
@@ -106,6 +107,7 @@ LATENCY = Metric(
 )
 LATENCY_P99 = Metric(
     name="latency-p99",
+    of_times=True,
     value=lambda read: read.latencies.at_us(99) if read.latencies else None,
     label="the latency of the slowest hundredth",
     heading="p99",
@@ -386,6 +388,12 @@ def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
                 f"{metric.name} says nothing of workload {workload.named!r}: the server is stopped "
                 "while its entries are imported",
                 hint=f"one of {', '.join(each.name for each in _ALL if each.of_import)}",
+            )
+        if workload.tool == "ldclt" and metric.of_times:
+            raise UsageError(
+                f"{metric.name} says nothing of workload {workload.named!r}: ldclt does not tell "
+                "how long an operation took",
+                hint=f"--metric {COST.name}, or a workload of ldapload, such as search-as-user",
             )
         if workload.paced and metric.of_pace:
             raise UsageError(

@@ -11,9 +11,11 @@ import pytest
 
 from dsbisect.cli import root
 from dsbisect.cli.root import STOPPING, run
+from dsbisect.cli.watch import BY_A_PERSON
 from dsbisect.program import SKIP, judged
 from dsharness.errors import ExitCode
 from dsharness.matrix import load_matrix
+from dsresults.watch.alarms import AlarmState
 
 MATRIX = Path(__file__).resolve().parents[3] / "matrix.yaml"
 BUILD = ("build", "make", "debian-13")
@@ -73,6 +75,15 @@ OF_ADDRESSES = (
     (("--users", "users.tsv", "debian-13"), "ROW is of no use with --address"),
     (("--users", "users.tsv", "--matrix", "none.yaml"), "none.yaml"),
 )
+SHARE = """\
+workloads:
+  - id: share
+    title: searches at a share
+    tool: ldapload
+    scheduled_pct: 60
+    requests: [{filter: "(uid={user})", entries: 1}]
+"""
+PLACES = (("nonsense://", "nonsense"), ("mysql://host/d", "mysql"))
 CASES = (
     *((BUILD, *wrong) for wrong in (*WRONG, *OF_BUILDS)),
     *(((*BUILD, "--measure"), *wrong) for wrong in (*WRONG, *OF_BUILDS)),
@@ -111,7 +122,34 @@ CASES = (
         "--registry-insecure without --registry: nobody reads it",
     ),
     (("build", "survey", "--repo", "r", "--sample", "0"), (), "--sample 0: must be 1 or more"),
+    *((("watch", "set", "5b", s), (), f"{s}: no state that a person") for s in ("named", "new")),
     (("measure",), (), "nothing is named that could be measured"),
+    *(
+        ((*command, "--workload", "kerberos-as"), (), "'kerberos-as' uses kerberos, but 'debian-1")
+        for command in (
+            MEASURE,
+            (*LOAD, "debian-12"),
+            ("bisect", "rows"),
+            ("explain", "debian-12", "debian-13"),
+            ("plan", "debian-12", "--drop", "5"),
+        )
+    ),
+    (LEVELS[:1], ("debian-13-bind", "--workload", "session"), "'session' uses ldap, but 'debian-1"),
+    (("endurance", "debian-13-bind", "--workload", "session"), (), "'session' uses ldap, but"),
+    (("sizes", "debian-13-bind", "--workload", "session"), (), "'session' uses ldap, but"),
+    ((*MEASURE, "--workload", "disturbed-paged"), (), "cost says nothing of workload 'disturbed-p"),
+    (
+        ("bisect", "rows", "--workload", "bind-one", "--metric", "latency"),
+        (),
+        "latency says nothing of workload 'bind-one': ldclt does not tell",
+    ),
+    (("bisect", "rows", "--workload", "disturbed-paged"), (), "cost says nothing of workload"),
+    *(
+        ((*command, "--workload", "share.yaml"), (), "has `scheduled_pct: 60`, a share of a capa")
+        for command in (MEASURE, (*LOAD, "debian-12"))
+    ),
+    *((MEASURE, ("--store", place), said) for place, said in PLACES),
+    (COMMITS, ("--store", "nonsense://"), PLACES[0][1]),
     (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
     (MEASURE, ("--network", "host"), "--network needs --address"),
     (("build", "make", "debain-13"), (), "no row 'debain-13'"),
@@ -127,7 +165,11 @@ CASES = (
     (VALIDATE, ("--edit", "rust-rounds=1", "--profile", "bind"), "no profile 'bind'"),
     (VALIDATE, ("--edit", "rust-rounds=1", "--margin", "0"), "--margin"),
     (VALIDATE, ("--edit", "rust-rounds=1", "--pairs", "1"), "--pairs"),
-    (VALIDATE, ("--edit", "rust-rounds=1", "--key", "none.pem"), "none.pem: not a private key"),
+    (
+        VALIDATE,
+        ("--edit", "rust-rounds=1", "--key", "none.pem"),
+        "none.pem: cannot be read: No such file",
+    ),
     (VALIDATE, ("--edit", "rust-rounds=1", "--key", "notes.txt"), "notes.txt: not a private key"),
     (("validate", "--row", "debian-13-c-default", "--edit", "x=1"), (), "no stock packages"),
     (("validate", "--row", "debian-13-patched", "--edit", "x=1"), (), "no row"),
@@ -149,6 +191,8 @@ CASES = (
     ((*SIZES, "session", "--sizes", "1000,many"), (), "'many' is no number of users"),
     ((*SIZES, "session", "--sizes", "1000,10000000"), (), "'10000000' is no number of users"),
     ((*SIZES, "session@1000"), (), "--workload session@1000 has a size of its own"),
+    ((*SIZES, "kerberos-as"), (), "--workload kerberos-as is no load on a directory's users"),
+    ((*SIZES, "search-candidates", "--sizes", "1,2"), (), "next: choose another size, such as 200"),
     ((*SIZES, "dns-udp"), (), "dns-udp is no load on a directory's users"),
     ((*SIZES, "disturbed-paged"), (), "cost says nothing of workload 'disturbed-paged@1000'"),
     ((*SIZES, "session", "--metric", "rate"), (), "rate says nothing of workload 'session@1000'"),
@@ -184,7 +228,11 @@ CASES = (
         (),
         "--workload is of no use with an address",
     ),
-    (("verify", "none.json", "a.deb", "--key", "none.pub"), (), "none.pub: not a public key"),
+    (
+        ("verify", "none.json", "a.deb", "--key", "none.pub"),
+        (),
+        "none.pub: cannot be read: No such file",
+    ),
 )
 
 
@@ -221,6 +269,7 @@ def nothing_can_be_started(tmp_path, monkeypatch):
     monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "empty.patch").write_text("")
     (tmp_path / "notes.txt").write_text("no patch at all\n")
+    (tmp_path / "share.yaml").write_text(SHARE)
     (tmp_path / "users.tsv").write_text("uid=a,dc=x\tsecret\n")
     monkeypatch.delenv("DSBISECT_BIND_PASSWORD", raising=False)
     handlers = {number: signal.getsignal(number) for number in STOPPING}
@@ -239,7 +288,7 @@ def test_it_is_said_before_anything_is_started(command, wrong, said, monkeypatch
     assert "something was started" not in err
     assert out == ""
     assert left.value.code in {
-        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.EDIT, ExitCode.SOURCE,
+        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.EDIT, ExitCode.SOURCE, ExitCode.STORE,
     }  # fmt: skip
     assert judged(left.value.code) == SKIP
 
@@ -343,6 +392,12 @@ def test_an_empty_value_is_not_the_default(words, shown, monkeypatch, capfd):
     told = capfd.readouterr().err
     assert f"error: {shown}: the value is empty" in told
     assert "s3cret" not in told
+
+
+def test_the_page_and_the_check_name_the_same_states_of_an_alarm():
+    assert {AlarmState(each).pending for each in BY_A_PERSON} == {False}
+    page = (MATRIX.parent / "docs" / "watch.md").read_text(encoding="utf-8")
+    assert f"one of {', '.join(BY_A_PERSON)};" in page
 
 
 def test_what_ends_with_an_equals_sign_may_be_a_value():

@@ -154,6 +154,27 @@ def test_what_is_no_place_is_refused(text: str) -> None:
         outlet(text, tokens)
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://hook.example.org/a", "http://hook.example.org/a: the text would go there unenc"),
+        ("http://127.0.0.1.example.org/a", "unencrypted"),
+        ("http://127.0.0.1@example.org/a", "unencrypted"),
+        ("https:hook", "https:hook: no host"),
+        ("https://[", "no host"),
+    ],
+)
+def test_a_webhook_is_reached_in_tls(url: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        outlet(url)
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.9:80", "[::1]"])
+def test_a_webhook_of_this_machine_needs_no_tls(host: str) -> None:
+    assert f"POST http://{host}/a" in str(outlet(f"http://{host}/a"))
+
+
 @pytest.mark.parametrize(("text", "name"), [("github:a/b", "GITHUB"), ("gitlab:a/b", "GITLAB")])
 def test_a_token_that_lacks_is_named(text: str, name: str) -> None:
     with pytest.raises(UsageError, match=rf"{name}_TOKEN is not set"):

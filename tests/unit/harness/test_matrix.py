@@ -467,10 +467,17 @@ def test_a_load_is_run_at_another_size() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("dns-udp@10", "no load on a directory's users"),
+        ("dns-udp@10", "no load on a directory's users\\s+next: name it without a size: dns-udp"),
         ("session@50", "members: at most the 50 users"),
+        ("search-candidates@1", "next: choose another size, such as 200"),
         ("no-such@10", "no workload 'no-such'"),
-        ("bind-one@x", "no workload 'bind-one@x'"),
+        ("no-such@x", "no workload 'no-such@x'"),
+        ("5", "no workload '5'"),
+        ("bind-one@0", "'0' is no number of users\\s+next: 1 to 9999999, such as bind-one@1000"),
+        ("bind-one@-5", "'-5' is no number of users"),
+        ("bind-one@x", "'x' is no number of users"),
+        ("bind-one@", "'' is no number of users"),
+        ("mine.yaml@x", "mine.yaml@x: 'x' is no number of users"),
     ],
 )
 def test_a_size_that_does_not_fit_is_refused(name: str, why: str) -> None:
