@@ -104,7 +104,11 @@ CASES = (
     (VALIDATE, ("--edit", "rust-rounds=1", "--profile", "bind"), "no profile 'bind'"),
     (VALIDATE, ("--edit", "rust-rounds=1", "--margin", "0"), "--margin"),
     (VALIDATE, ("--edit", "rust-rounds=1", "--pairs", "1"), "--pairs"),
-    (VALIDATE, ("--edit", "rust-rounds=1", "--key", "none.pem"), "none.pem: not a private key"),
+    (
+        VALIDATE,
+        ("--edit", "rust-rounds=1", "--key", "none.pem"),
+        "none.pem: cannot be read: No such file",
+    ),
     (VALIDATE, ("--edit", "rust-rounds=1", "--key", "notes.txt"), "notes.txt: not a private key"),
     (("validate", "--row", "debian-13-c-default", "--edit", "x=1"), (), "no stock packages"),
     (("validate", "--row", "debian-13-patched", "--edit", "x=1"), (), "no row"),
@@ -161,7 +165,11 @@ CASES = (
         (),
         "--workload is of no use with an address",
     ),
-    (("verify", "none.json", "a.deb", "--key", "none.pub"), (), "none.pub: not a public key"),
+    (
+        ("verify", "none.json", "a.deb", "--key", "none.pub"),
+        (),
+        "none.pub: cannot be read: No such file",
+    ),
 )
 
 
@@ -235,8 +243,10 @@ def test_a_row_of_the_matrix_that_can_never_be_built(tmp_path, monkeypatch, capf
         monkeypatch.setattr(sys, "argv", ["dsbisect", *command])
         with pytest.raises(SystemExit) as left:
             run(root.app)
-        assert left.value.code == ExitCode.EDIT
-        assert f"{tmp_path}/none.patch: the patch cannot be read" in capfd.readouterr().err
+        assert left.value.code == ExitCode.MATRIX
+        assert (
+            f"debian-13: {tmp_path}/none.patch: the patch cannot be read" in capfd.readouterr().err
+        )
 
 
 @pytest.mark.parametrize(
