@@ -60,6 +60,7 @@ OF_ADDRESSES = (
     (("--users", "empty.patch"), "--users empty.patch: it names no user"),
     (("--users", "notes.txt"), "--users notes.txt, line 1: 0 tabs, not one"),
     (("--bind-dn", "cn=a"), "--bind-dn needs a password"),
+    (("--bind-dn", ""), "--bind-dn is empty"),
     (("--bind-dn", "cn=a", "--password-file", "none"), "--password-file none: No such file"),
     (("--bind-dn", "cn=a", "--password-file", "/dev/zero"), "neither a file nor a pipe"),
     (("--bind-dn", "cn=a", "--password-file", "empty.patch"), "the password is empty"),
@@ -165,6 +166,8 @@ CASES = (
         (),
         "--workload is of no use with an address",
     ),
+    (("judge", "--repo", "/nope"), (), "/nope does not exist"),
+    (("judge", "--repo", "notes.txt"), (), "notes.txt is not a git repository"),
     (
         ("verify", "none.json", "a.deb", "--key", "none.pub"),
         (),
@@ -213,7 +216,7 @@ def test_it_is_said_before_anything_is_started(command, wrong, said, monkeypatch
     assert "something was started" not in err
     assert out == ""
     assert left.value.code in {
-        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.EDIT, ExitCode.SOURCE,
+        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.SOURCE,
     }  # fmt: skip
     assert judged(left.value.code) == SKIP
 
