@@ -111,7 +111,11 @@ CASES = (
         "none.pem: cannot be read: No such file",
     ),
     (VALIDATE, ("--edit", "rust-rounds=1", "--key", "notes.txt"), "notes.txt: not a private key"),
-    (("validate", "--row", "debian-13-c-default", "--edit", "x=1"), (), "no stock packages"),
+    (
+        ("validate", "--row", "debian-13-c-default", "--edit", "rust-rounds=1"),
+        (),
+        "no stock packages",
+    ),
     (("validate", "--row", "debian-13-patched", "--edit", "x=1"), (), "no row"),
     (("levels", "debian-12", "--workload", "bind-one"), (), "'bind-one' cannot have levels: ldclt"),
     (("levels", "debian-12", "--workload", "import"), (), "'import' cannot have levels: import"),
@@ -231,6 +235,20 @@ def test_a_build_is_checked_once(further, monkeypatch):
     with pytest.raises(SystemExit):
         run(root.app)
     assert checked == ["debian-13-built"]
+
+
+@pytest.mark.parametrize("command", [BUILD, (*BUILD, "--measure"), VALIDATE, COMMITS])
+@pytest.mark.parametrize(
+    "wrong", [("--edit", "foo=1"), ("--edit", "rust-rounds=abc"), ("--patch", "/nope")]
+)
+def test_what_is_wrong_whatever_the_source_is_a_matter_of_the_command_line(
+    command, wrong, monkeypatch, capfd
+):
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *command, *wrong])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    assert "\n  next: " in capfd.readouterr().err
 
 
 def test_a_row_of_the_matrix_that_can_never_be_built(tmp_path, monkeypatch, capfd):
