@@ -11,7 +11,7 @@ from dsbuilds.edits.patch_file import user_patch
 from dsbuilds.history.repository import origin_of
 from dsbuilds.sources.download import here
 from dsbuilds.sources.source_package import location_of
-from dsharness.errors import MatrixError
+from dsharness.errors import MatrixError, UsageError
 from dsharness.matrix import find_matrix
 from dsharness.model import (
     BuildSpec,
@@ -46,10 +46,13 @@ def check_changes(edits: Iterable[str], patches: Iterable[Path]) -> None:
 
 
 def check_rows(matrix: Matrix, rows: Iterable[Row]) -> None:
-    """Refuse rows that are to be built of what cannot be."""
+    """Refuse rows that are to be built of what cannot be; it is the matrix that names it."""
     for row in rows:
         if row.build is not None:
-            check_build(row.build, row.id, folder=patch_folder(matrix))
+            try:
+                check_build(row.build, row.id, folder=patch_folder(matrix))
+            except UsageError as error:
+                raise MatrixError(f"{row.id}: {error.message}", hint=error.hint) from error
 
 
 def patch_folder(matrix: Matrix) -> Path:

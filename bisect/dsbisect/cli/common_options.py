@@ -210,10 +210,11 @@ def build_spec(
     edits: tuple[str, ...],
     patches: tuple[Path, ...],
 ) -> BuildSpec:
-    """What the options of a build ask for, for a row."""
-    from dsbuilds.build_request import source_named
+    """What the options of a build ask for, for a row; UsageError for a wrong edit or patch."""
+    from dsbuilds.build_request import check_changes, source_named
     from dsharness.model import BuildSpec, DriverName, Family
 
+    check_changes(edits, patches)
     named = source_named(source)
     usual = DriverName.DEB if row.family is Family.APT else DriverName.RPM
     fitting = DriverName.TREE if named.kind in {"git", "tarball"} else usual

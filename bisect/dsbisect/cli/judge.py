@@ -104,9 +104,14 @@ def judge(  # noqa: PLR0913 - each is an option
 
 
 def _bisecting(repo: str) -> dict[str, str]:
-    """The first good and bad commit of a `git bisect` that is in progress."""
-    from dsbuilds.git import git
+    """The first good and bad commit of a `git bisect` that is in progress.
 
+    SourceError for what is no repository at all.
+    """
+    from dsbuilds.git import git
+    from dsbuilds.history.repository import origin_of
+
+    origin_of(repo)
     log = git("-C", str(Path(repo)), "bisect", "log") if Path(repo).is_dir() else None
     found: dict[str, str] = {}
     for word, commit in re.findall(

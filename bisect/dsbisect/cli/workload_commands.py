@@ -136,7 +136,8 @@ def _notes(matrix: Matrix, load: Workload) -> list[str]:
 
     control = getattr(load, "control", None)
     known = [each.id for each in matrix.workloads]
-    if control is None or control in known:
+    _, _, users = load.named.rpartition("@")
+    if control is None or control.removesuffix(f"-{users}") in known:
         return []
     note = (
         f"note: the control {control!r} is no workload of the matrix: a report compares with it "

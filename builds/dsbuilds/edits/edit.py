@@ -42,7 +42,7 @@ class Edit(Protocol):
     def example(self) -> str: ...
 
     def check(self, value: str) -> None:
-        """EditError for a value that no source can have."""
+        """UsageError for a value that no source can have."""
         ...
 
     def held(self, files: Files) -> str | None:

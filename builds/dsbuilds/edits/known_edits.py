@@ -15,7 +15,7 @@ EDITS: dict[str, Edit] = {edit.name: edit for edit in _ALL}
 def parse(text: str) -> tuple[Edit, str]:
     """The edit and the value of a ``name=value``; UsageError for anything else.
 
-    EditError for a value that no source can have.
+    A value that no source can have is refused here, one that a source does not have by the edit.
     """
     name, equals, value = (part.strip() for part in text.partition("="))
     edit = EDITS.get(name)

@@ -16,7 +16,7 @@ from unidiff.patch import PatchSet
 
 from dsbuilds.edits.edit import Files, Patch
 from dsbuilds.edits.known_edits import parse
-from dsharness.errors import EditError
+from dsharness.errors import EditError, UsageError
 from dsharness.guarded_files import given_input
 from dsharness.model import Promise
 
@@ -29,20 +29,20 @@ AS_DIFF = "make it with `git diff` or `diff -ru a b`, to be applied with -p1"
 
 
 def user_patch(path: Path) -> Patch:
-    """The patch in a file; EditError says what is wrong with it before anything is touched."""
+    """The patch in a file; UsageError says what is wrong with it before anything is touched."""
     text = _text(path)
     if not text.strip():
-        raise EditError(f"{path}: the patch is empty", hint=AS_DIFF)
+        raise UsageError(f"{path}: the patch is empty", hint=AS_DIFF)
     if STRUCTURE.search(text):
-        raise EditError(
+        raise UsageError(
             f"{path}: its lines end with carriage returns", hint=f"`sed -i 's/\\r$//' {path}`"
         )
     if BINARY.search(text):
-        raise EditError(f"{path}: it changes binary files", hint="only text can be patched")
+        raise UsageError(f"{path}: it changes binary files", hint="only text can be patched")
     _check_names(path, text)
     files = _files(path, text)
     if not any(files):
-        raise EditError(f"{path}: it contains no hunk (@@ -…)", hint=AS_DIFF)
+        raise UsageError(f"{path}: it contains no hunk (@@ -…)", hint=AS_DIFF)
     _check_files(path, files)
     ended = text if text.endswith("\n") else f"{text}\n"
     return Patch(name=path.name, title=f"the patch {path.name}", text=ended)
@@ -52,18 +52,20 @@ def _text(path: Path) -> str:
     try:
         data = given_input(str(path), most_bytes=MOST_BYTES)
     except OSError as error:
-        raise EditError(f"{path}: the patch cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"{path}: the patch cannot be read: {error.strerror}", hint="name a patch file"
+        ) from error
     if b"\0" in data:
-        raise EditError(f"{path}: it is a binary file, not a patch", hint=AS_DIFF)
+        raise UsageError(f"{path}: it is a binary file, not a patch", hint=AS_DIFF)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise EditError(f"{path}, line {line}: it is not UTF-8 text", hint=AS_DIFF) from error
+        raise UsageError(f"{path}, line {line}: it is not UTF-8 text", hint=AS_DIFF) from error
 
 
 def _files(path: Path, text: str) -> PatchSet:
-    """The files that a diff changes; EditError says in which line it is none."""
+    """The files that a diff changes; UsageError says in which line it is none."""
     read = 0
 
     def lines() -> Iterator[str]:
@@ -81,7 +83,7 @@ def _files(path: Path, text: str) -> PatchSet:
             if problem.startswith("Unexpected hunk")
             else f"a hunk is not whole: {problem}"
         )
-        raise EditError(f"{path}, line {read}: {wrong}", hint=AS_DIFF) from error
+        raise UsageError(f"{path}, line {read}: {wrong}", hint=AS_DIFF) from error
 
 
 def _check_names(patch: Path, text: str) -> None:
@@ -100,7 +102,7 @@ def _check_files(patch: Path, files: PatchSet) -> None:
             continue
         _check(patch, path)
         if "/" not in path:
-            raise EditError(
+            raise UsageError(
                 f"{patch}: {path} has no leading folder to take away: it is not made for -p1",
                 hint=AS_DIFF,
             )
@@ -109,9 +111,9 @@ def _check_files(patch: Path, files: PatchSet) -> None:
 def _check(patch: Path, path: str) -> None:
     parts = PurePosixPath(path).parts
     if path.startswith("/") or "/" in path.partition("/")[2][:1]:
-        raise EditError(f"{patch}: {path} is an absolute path", hint=AS_DIFF)
+        raise UsageError(f"{patch}: {path} is an absolute path", hint=AS_DIFF)
     if ".." in parts:
-        raise EditError(f"{patch}: {path} leads out of the source (..)", hint=AS_DIFF)
+        raise UsageError(f"{patch}: {path} leads out of the source (..)", hint=AS_DIFF)
 
 
 CONTEXT = 3

@@ -62,6 +62,7 @@ OF_ADDRESSES = (
     (("--users", "empty.patch"), "--users empty.patch: it names no user"),
     (("--users", "notes.txt"), "--users notes.txt, line 1: 0 tabs, not one"),
     (("--bind-dn", "cn=a"), "--bind-dn needs a password"),
+    (("--bind-dn", ""), "--bind-dn is empty"),
     (("--bind-dn", "cn=a", "--password-file", "none"), "--password-file none: No such file"),
     (("--bind-dn", "cn=a", "--password-file", "/dev/zero"), "neither a file nor a pipe"),
     (("--bind-dn", "cn=a", "--password-file", "empty.patch"), "the password is empty"),
@@ -171,7 +172,11 @@ CASES = (
         "none.pem: cannot be read: No such file",
     ),
     (VALIDATE, ("--edit", "rust-rounds=1", "--key", "notes.txt"), "notes.txt: not a private key"),
-    (("validate", "--row", "debian-13-c-default", "--edit", "x=1"), (), "no stock packages"),
+    (
+        ("validate", "--row", "debian-13-c-default", "--edit", "rust-rounds=1"),
+        (),
+        "no stock packages",
+    ),
     (("validate", "--row", "debian-13-patched", "--edit", "x=1"), (), "no row"),
     (("levels", "debian-12", "--workload", "bind-one"), (), "'bind-one' cannot have levels: ldclt"),
     (("levels", "debian-12", "--workload", "import"), (), "'import' cannot have levels: import"),
@@ -228,6 +233,8 @@ CASES = (
         (),
         "--workload is of no use with an address",
     ),
+    (("judge", "--repo", "/nope"), (), "/nope does not exist"),
+    (("judge", "--repo", "notes.txt"), (), "notes.txt is not a git repository"),
     (
         ("verify", "none.json", "a.deb", "--key", "none.pub"),
         (),
@@ -288,7 +295,7 @@ def test_it_is_said_before_anything_is_started(command, wrong, said, monkeypatch
     assert "something was started" not in err
     assert out == ""
     assert left.value.code in {
-        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.EDIT, ExitCode.SOURCE, ExitCode.STORE,
+        ExitCode.USAGE, ExitCode.MATRIX, ExitCode.SOURCE, ExitCode.STORE,
     }  # fmt: skip
     assert judged(left.value.code) == SKIP
 
@@ -305,6 +312,20 @@ def test_a_build_is_checked_once(further, monkeypatch):
     assert checked == ["debian-13-built"]
 
 
+@pytest.mark.parametrize("command", [BUILD, (*BUILD, "--measure"), VALIDATE, COMMITS])
+@pytest.mark.parametrize(
+    "wrong", [("--edit", "foo=1"), ("--edit", "rust-rounds=abc"), ("--patch", "/nope")]
+)
+def test_what_is_wrong_whatever_the_source_is_a_matter_of_the_command_line(
+    command, wrong, monkeypatch, capfd
+):
+    monkeypatch.setattr(sys, "argv", ["dsbisect", *command, *wrong])
+    with pytest.raises(SystemExit) as left:
+        run(root.app)
+    assert left.value.code == ExitCode.USAGE
+    assert "\n  next: " in capfd.readouterr().err
+
+
 def test_a_row_of_the_matrix_that_can_never_be_built(tmp_path, monkeypatch, capfd):
     text = MATRIX.read_text(encoding="utf-8").replace(
         "  - id: debian-13\n",
@@ -318,8 +339,10 @@ def test_a_row_of_the_matrix_that_can_never_be_built(tmp_path, monkeypatch, capf
         monkeypatch.setattr(sys, "argv", ["dsbisect", *command])
         with pytest.raises(SystemExit) as left:
             run(root.app)
-        assert left.value.code == ExitCode.EDIT
-        assert f"{tmp_path}/none.patch: the patch cannot be read" in capfd.readouterr().err
+        assert left.value.code == ExitCode.MATRIX
+        assert (
+            f"debian-13: {tmp_path}/none.patch: the patch cannot be read" in capfd.readouterr().err
+        )
 
 
 @pytest.mark.parametrize(

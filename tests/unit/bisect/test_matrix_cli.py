@@ -119,3 +119,7 @@ def test_a_workload_that_cannot_run_is_refused_by_its_check(tmp_path, wrong, row
     _, error = check_workload(str(path), "--row", row)
     assert isinstance(error, DsbisectError)
     assert told in error.message
+
+
+def test_the_control_of_a_sized_workload_is_known_by_its_own_id():
+    assert "note:" not in check_workload("disturbed-paged@100")[0]

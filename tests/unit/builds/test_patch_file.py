@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dsbuilds.edits import patch_of, user_patch
 from dsbuilds.edits.dirsrv.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 from dsbuilds.edits.patch_file import unified
-from dsharness.errors import EditError
+from dsharness.errors import EditError, UsageError
 from dsharness.model import Promise
 
 HUNK = "@@ -3,3 +3,3 @@ main\n one\n-two\n+TWO\n three\n"
@@ -84,15 +84,16 @@ def test_a_patch_is_taken(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_what_is_no_patch_is_refused(tmp_path: Path, data: str | bytes, words: str) -> None:
-    with pytest.raises(EditError) as caught:
+    with pytest.raises(UsageError) as caught:
         user_patch(written(tmp_path, data))
     assert words in str(caught.value)
+    assert caught.value.hint
     assert "mine.patch" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["missing.patch", "."])
 def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
-    with pytest.raises(EditError, match="cannot be read"):
+    with pytest.raises(UsageError, match=r"cannot be read: .*\n  next: name a patch file"):
         user_patch(tmp_path / name)
 
 

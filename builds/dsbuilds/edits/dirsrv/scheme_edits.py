@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dsbuilds.edits.edit import UNFAMILIAR, Edited, EditedSource, Files, source
-from dsharness.errors import AlreadySoError, EditError
+from dsharness.errors import AlreadySoError, EditError, UsageError
 from dsharness.model import Promise, PromisedFact
 from dsharness.yaml_files.problems import shown, suggestion
 
@@ -69,7 +69,10 @@ def whole_number(name: str, value: str, most: int) -> int:
         number = int(value)
         if 1 <= number <= most:
             return number
-    raise EditError(f"{name}={value}: rounds are a whole number from 1 to {most}")
+    raise UsageError(
+        f"{name}={shown(value)}: rounds are a whole number from 1 to {most}",
+        hint=f"for example {name}=10000",
+    )
 
 
 def has_rust(files: Files) -> bool:
@@ -142,7 +145,7 @@ class DefaultScheme:
 
     def check(self, value: str) -> None:
         if re.fullmatch(r"[A-Za-z0-9][\w-]{0,63}", value, re.ASCII) is None:
-            raise EditError(
+            raise UsageError(
                 f"{self.name}={shown(value)}: a scheme is named by letters, digits, - and _",
                 hint=f"for example {self.example}",
             )
