@@ -408,7 +408,7 @@ def test_machines_and_its_commands_have_one_database(
     command, before, after, asked, monkeypatch, capfd
 ):
     opened = []
-    monkeypatch.setattr("dsbisect.cli.machines.refuse_database", opened.append)
+    monkeypatch.setattr("dsbisect.cli.followed_run.refuse_database", opened.append)
     monkeypatch.setenv("DSBISECT_ON", "of the variable")
     monkeypatch.setattr(sys, "argv", ["dsbisect", "machines", *before, command, "lab-2", *after])
     with pytest.raises(SystemExit):
