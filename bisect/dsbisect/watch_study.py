@@ -10,9 +10,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic.json_schema import SkipJsonSchema
 
 from dsbisect.capacity import without_shares
 from dsbisect.commits.commit_range import Range, laid_range
@@ -24,10 +26,13 @@ from dsbisect.watch_searches import Outcome, Searches
 from dsbisect.watch_stages import AlarmLog, SearchStages
 from dsbuilds.history.culprit import commit_page, equivalents
 from dsbuilds.history.repository import Repository
-from dsharness.errors import CandidateError, InconclusiveError, MatrixError
+from dsharness.errors import CandidateError, DsbisectError, InconclusiveError, UsageError
 from dsharness.matrix import find_row, find_settings, find_workload
-from dsharness.model import DECIDER, Boundary, Matrix, Sample, Value
+from dsharness.measure.metrics import find_metric
+from dsharness.model import DECIDER, Boundary, Matrix, Sample, Value, Workload
+from dsharness.yaml_files.problems import FileProblemsError, KeyPath, Problem
 from dsharness.yaml_files.shape import read_checked
+from dsharness.yaml_files.yaml_source import read_document
 from dslab.candidates import check_loads
 from dslab.lab_conditions import refuse_shares
 from dslab.watcher import Watcher
@@ -56,13 +61,18 @@ class WatchedBranch(Value):
 class WatchedLoad(Value):
     """A workload, and what is compared under it."""
 
-    workload: str = Field(description="an id of the matrix, or a YAML file with one")
+    workload: str = Field(
+        description="an id of the matrix, or a YAML file with one, as seen from the watch's file"
+    )
     metric: str = DECIDER
 
 
 class WatchFile(Value):
     """watch.yaml: what is watched."""
 
+    folder: SkipJsonSchema[Path] = Field(
+        default=Path(), exclude=True, description="where it was read from; set by the reader"
+    )
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="a name for it")
     repository: str = Field(default="", description="a git URL or a checkout, with the branches")
     branches: tuple[WatchedBranch, ...] = ()
@@ -83,44 +93,106 @@ class WatchFile(Value):
             watch=self.id, branch=branch, workload=load.workload, metric=load.metric
         )
 
+    def workload(self, load: WatchedLoad, matrix: Matrix) -> Workload:
+        """What is run; MatrixError where it is not there."""
+        return find_workload(matrix, load.workload, self.folder)
+
     @property
     def options(self) -> SearchOptions:
         """Of each search."""
         return SearchOptions(smallest_pct=self.smallest_pct, max_runs=self.max_runs)
 
 
+HINT = "docs/watch.md has an example"
+
+
 def read_watch(path: Path, matrix: Matrix) -> WatchFile:
-    """MatrixError for anything in it that is not there; UsageError for what does not fit."""
-    found = read_checked(path, WatchFile, hint="docs/watch.md has an example")
-    if not (found.branches or found.rows):
-        raise MatrixError(
-            f"{path}: no `branches` and no `rows`: there is nothing to watch",
-            hint="docs/watch.md has an example",
-        )
-    if found.branches and not found.repository:
-        raise MatrixError(
-            f"{path}: `branches` without a `repository`", hint="name a git URL or a checkout"
-        )
-    for name in found.rows:
-        row = find_row(matrix, name)
-        if row.build is not None:
-            raise MatrixError(
-                f"{path}: rows: {name} is built from a source, which does not move",
-                hint="name the row that it is built on",
-            )
-        if name in {branch.name for branch in found.branches}:
-            raise MatrixError(
-                f"{path}: {name} is a branch and a row: nobody could tell them apart",
-                hint="watch one of them in a file of its own, with another `id`",
-            )
-    settings = find_settings(matrix, found.settings)
-    rows = tuple(map(matrix.row, found.rows))
-    for load in found.loads:
-        asked = (find_workload(matrix, load.workload),)
-        if rows:
-            refuse_shares(asked)
-        check_loads(matrix, rows, without_shares(asked, load.metric), settings)
+    """What a file asks for; MatrixError with all in it that is wrong, or not there."""
+    found = read_checked(path, WatchFile, hint=HINT).model_copy(update={"folder": path.parent})
+    problems = [*_contradictions(found, matrix), *_unknown_names(found, matrix)]
+    problems += () if problems else _unfit_loads(found, matrix)
+    if problems:
+        raise FileProblemsError(path, problems, read_document(path, hint=HINT).places, hint=HINT)
     return found
+
+
+def _contradictions(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
+    if not (asked.branches or asked.rows):
+        allowed = "no `branches` and no `rows`: there is nothing to watch"
+        yield Problem(path=(), value=None, allowed=allowed)
+    if asked.branches and not asked.repository:
+        allowed = "without a `repository`; name a git URL or a checkout"
+        yield Problem(path=("branches",), value=None, allowed=allowed)
+    branches = {branch.name for branch in asked.branches}
+    built = {row.id for row in matrix.rows if row.build is not None}
+    for at, name in enumerate(asked.rows):
+        if name in built:
+            allowed = "is built from a source, which does not move; name the row below it"
+            yield Problem(path=("rows", at), value=name, allowed=allowed)
+        if name in branches:
+            allowed = (
+                "a branch and a row, and nobody could tell them apart; watch one of them in a "
+                "file of its own, with another `id`"
+            )
+            yield Problem(path=("rows", at), value=name, allowed=allowed)
+
+
+def _unknown_names(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
+    """Find what is nowhere; what is wrong in a workload file is told of that file."""
+    looks: list[tuple[KeyPath, str, Callable[[], object]]] = [
+        (("settings",), asked.settings, partial(find_settings, matrix, asked.settings))
+    ]
+    for at, name in enumerate(asked.rows):
+        looks.append((("rows", at), name, partial(find_row, matrix, name)))
+    for at, load in enumerate(asked.loads):
+        here = ("loads", at)
+        looks += [
+            ((*here, "workload"), load.workload, partial(asked.workload, load, matrix)),
+            ((*here, "metric"), load.metric, partial(find_metric, load.metric)),
+        ]
+    for path, value, look in looks:
+        try:
+            look()
+        except FileProblemsError:
+            raise
+        except DsbisectError as error:
+            allowed = f"{error.message.rstrip('.')}; {error.hint}"
+            yield Problem(path=path, value=value, allowed=allowed)
+
+
+def _unfit_loads(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
+    """Find loads that the rows cannot take, or that their metric says nothing of."""
+    settings = find_settings(matrix, asked.settings)
+    rows = tuple(map(matrix.row, asked.rows))
+    for at, load in enumerate(asked.loads):
+        loads = (asked.workload(load, matrix),)
+        try:
+            if rows:
+                refuse_shares(loads)
+            check_loads(matrix, rows, without_shares(loads, load.metric), settings)
+        except UsageError as error:
+            allowed = f"{error.message}; {error.hint}"
+            yield Problem(path=("loads", at, "workload"), value=load.workload, allowed=allowed)
+
+
+def understood_watch(asked: WatchFile, matrix: Matrix) -> list[str]:
+    """What is watched, for readers."""
+    loads = [
+        f"  under {load.workload} by {load.metric}: {asked.workload(load, matrix).title}"
+        for load in asked.loads
+    ]
+    smallest = f"{asked.smallest_pct:g} %" if asked.smallest_pct else "as the noise allows"
+    whole = (
+        f"  {asked.id}: settings {asked.settings}; smallest difference: {smallest}; at most "
+        f"{asked.max_runs} runs of a search"
+    )
+    return [
+        whole,
+        *(f"  branch {each.name} since {each.since}" for each in asked.branches),
+        *((f"    of {asked.repository}",) if asked.branches else ()),
+        *(f"  row {name}" for name in asked.rows),
+        *loads,
+    ]
 
 
 @dataclass(kw_only=True)
@@ -223,7 +295,7 @@ class WatchPass:
     def _ask(self, load: WatchedLoad, reference: str, tip: str) -> CommitsRequest:
         return CommitsRequest(
             matrix=self.matrix,
-            workload=find_workload(self.matrix, load.workload),
+            workload=self.asked.workload(load, self.matrix),
             settings=find_settings(self.matrix, self.asked.settings),
             repository=self.asked.repository,
             good=reference,

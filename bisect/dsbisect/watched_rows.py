@@ -20,7 +20,7 @@ from dsbisect.watch_stages import AlarmLog
 from dsbisect.watch_study import WatchedLoad, WatchFile, answer_facts
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InconclusiveError
-from dsharness.matrix import find_row, find_settings, find_workload
+from dsharness.matrix import find_row, find_settings
 from dsharness.model import Campaign, Image, Matrix, Row, SystemName, Workload
 from dsharness.paths import config_home
 from dsharness.products.catalog import known_of, packages_of
@@ -262,7 +262,7 @@ class RowsPass:
             return self._pinned(series, row, now, again=bool(tips))
         asked = RowsAsked(
             matrix=self.matrix,
-            workloads=(find_workload(self.matrix, load.workload),),
+            workloads=(self.asked.workload(load, self.matrix),),
             settings=find_settings(self.matrix, self.asked.settings),
             metric=load.metric,
             keep=self.keep,

@@ -16,6 +16,7 @@ from scipy.special import fdtrc
 
 from dsharness.measure.metric import Metric
 from dsharness.model import Sample, Turn, TurnState
+from dssearch.bayes.prior import Belief
 
 TIMES = 3.0  # by which the deviation has to be larger than on the calmest machine
 CHANCE = 1e-4  # at most, that machines alike differ so
@@ -40,7 +41,7 @@ class RunNoise:
         """Whether it is larger by more than chance, and by enough to matter."""
         if min(self.freedom, calmest.freedom) < FEWEST:
             return False
-        ratio = (self.deviation / max(calmest.deviation, 1e-9)) ** 2
+        ratio = (self.deviation / max(calmest.deviation, Belief.least_noise)) ** 2
         return bool(ratio >= TIMES**2 and fdtrc(self.freedom, calmest.freedom, ratio) <= CHANCE)
 
 

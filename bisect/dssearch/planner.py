@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 from dsharness.errors import InconclusiveError
 from dsharness.model import Boundary, Sample, Turn, TurnState
 from dssearch.question import (
+    MOST_DISTURBED,
     Answer,
     Enough,
     History,
@@ -25,8 +26,6 @@ from dssearch.question import (
     Wanted,
 )
 from dssearch.repeated_failure import failures_of
-
-MOST_DISTURBED = 20  # runs in a row
 
 
 def advance(

@@ -15,6 +15,7 @@ from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Boundary, Sample
 
 FAILED_RUNS = 3  # that many in a row make a candidate unmeasurable
+MOST_DISTURBED = 20  # runs in a row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,8 @@ class History:
     def why_not(self, candidate: str) -> str | None:
         """Why a candidate cannot be measured; None when it can.
 
-        A run that was disturbed from outside is repeated, and counts against nobody.
+        A run that was disturbed from outside is repeated, and counts against nobody: unless this
+        candidate's alone are disturbed, again and again.
         """
         if candidate in self.unmeasurable:
             return self.unmeasurable[candidate]
@@ -75,7 +77,27 @@ class History:
         if len(latest) == FAILED_RUNS and not any(sample.valid for sample in latest):
             last = latest[-1]
             return f"{FAILED_RUNS} runs in a row failed: {'; '.join(last.invalid)} ({last.log})"
-        return None
+        return self._why_disturbed(candidate)
+
+    def _why_disturbed(self, candidate: str) -> str | None:
+        """The reason where its latest runs were all disturbed, and most others since then not."""
+        latest = self.of(candidate)[-MOST_DISTURBED:]
+        if len(latest) < MOST_DISTURBED or not all(each.disturbed for each in latest):
+            return None
+        since, machines = latest[0].turn, {each.machine.id for each in latest}
+        others = [
+            each
+            for name, group in self.samples.items()
+            if name != candidate
+            for each in group
+            if each.turn >= since and each.machine.id in machines
+        ]
+        if sum(not each.disturbed for each in others) <= len(others) / 2:
+            return None
+        return (
+            f"its last {MOST_DISTURBED} runs were all disturbed, and most of the others' meanwhile "
+            f"were not: {'; '.join(latest[-1].disturbed)} ({latest[-1].log})"
+        )
 
     @property
     def failed(self) -> dict[str, str]:

@@ -207,9 +207,11 @@ def _statement(payload: bytes, envelope: Path) -> Statement:
 def private_key(file: Path) -> Ed25519PrivateKey:
     """Read a key from PEM; UsageError for anything but ed25519 without a password."""
     try:
-        key = load_pem_private_key(given_file(file, most_bytes=KEY_BYTES), password=None)
-    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise UsageError(f"{file}: not a private key in PEM: {error}", hint=MAKE_ONE) from error
+        key = load_pem_private_key(_key_text(file), password=None)
+    except TypeError as error:
+        raise UsageError(f"{file}: this key has a password", hint=MAKE_ONE) from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise UsageError(f"{file}: not a private key in PEM", hint=MAKE_ONE) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise UsageError(f"{file}: not an ed25519 key", hint=MAKE_ONE)
     return key
@@ -217,12 +219,20 @@ def private_key(file: Path) -> Ed25519PrivateKey:
 
 def _public_key(file: Path) -> SSlibKey:
     try:
-        key = load_pem_public_key(given_file(file, most_bytes=KEY_BYTES))
-    except (OSError, ValueError, UnsupportedAlgorithm) as error:
-        raise UsageError(f"{file}: not a public key in PEM: {error}", hint=SHOW_IT) from error
+        key = load_pem_public_key(_key_text(file))
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise UsageError(f"{file}: not a public key in PEM", hint=SHOW_IT) from error
     if not isinstance(key, Ed25519PublicKey):
         raise UsageError(f"{file}: not an ed25519 key", hint=MAKE_ONE)
     return SSlibKey.from_crypto(key)
+
+
+def _key_text(file: Path) -> bytes:
+    try:
+        return given_file(file, most_bytes=KEY_BYTES)
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"{file}: cannot be read: {why}", hint="name a key's file") from error
 
 
 MAKE_ONE = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one"

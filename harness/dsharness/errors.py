@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
 
     OK = 0
     NO = 1  # only where a command asks: the commit is bad, the packages are not to be shipped
-    USAGE = 2  # the command line could not be understood
+    USAGE = 2  # the command line could not be understood, or names what is not stored
     TOOL_MISSING = 4  # a program the lab drives is not installed
     ENGINE = 5  # podman or buildah does not work here
     IMAGE = 6  # an image could not be made
@@ -36,7 +36,7 @@ class ExitCode(IntEnum):
     INCONCLUSIVE = 20  # measured, but no verdict can be given
     SURROUNDINGS = 21  # candidates fail alike: what they have in common is at fault
     INTERNAL = 70  # a defect of dsbisect itself
-    MATRIX = 78  # matrix.yaml, its lock or the releases table is wrong
+    MATRIX = 78  # a file of the user's is wrong, or a name that the matrix does not have
     SKIP = 125  # only judge: whatever is no verdict
     INTERRUPTED = 130  # Ctrl-C; the store is intact and the next run resumes
 

@@ -81,11 +81,12 @@ def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
     known = {campaign.id: campaign for campaign in store.campaigns() if campaign.kind in SEARCHES}
     ids = [store.whole_id(each) for each in ids]
     missing = [name for name in ids if name not in known]
-    if missing or not known:
-        raise StoreError(
-            f"no search {missing[0]} in {store}" if missing else f"{store} holds no search",
-            hint="`dsbisect results list` shows them",
+    if missing:
+        raise UsageError(
+            f"no search {missing[0]!r} in {store}", hint="`dsbisect results list` shows them"
         )
+    if not known:
+        raise StoreError(f"{store} holds no search", hint="run `dsbisect reproduce` first")
     if ids:
         return [known[name] for name in ids]
     newest = list(known.values())[-1]

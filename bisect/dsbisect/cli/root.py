@@ -242,7 +242,8 @@ COMMANDS = {
         place="matrix_commands:app", summary="Show, check and draw what can be measured."
     ),
     "workload": Lazy(
-        place="workload_commands:app", summary="Make a workload's file from a recorded access log."
+        place="workload_commands:app",
+        summary="Make a workload's file from a recorded access log; check one.",
     ),
     "image": Lazy(
         place="image:app", summary="Build and list the rows' images, and show what is in them."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from dsharness.model import Campaign, Finding, Matrix, Value
@@ -142,7 +142,7 @@ def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
         found = [(name, store.campaign(name)) for name in ids]
         for name, campaign in found:
             if campaign is None or campaign.boundary is None:
-                raise StoreError(
+                raise UsageError(
                     f"no finished campaign {name} in {store}",
                     hint="`dsbisect results list` shows them",
                 )

@@ -1,21 +1,26 @@
-"""`workload from-log`: a workload's file from a recorded access log."""
+"""`workload`: a workload's file is made from a recorded access log, and checked."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson
+from dsbisect.cli.common_options import AsJson, MatrixFile
 
-app = typer.Typer(no_args_is_help=True, help="Make a workload's file from a recorded access log.")
+if TYPE_CHECKING:
+    from dsharness.model import Matrix, Workload
+
+app = typer.Typer(
+    no_args_is_help=True, help="Make a workload's file from a recorded access log; check one."
+)
 
 
 @app.callback()
 def workload() -> None:
-    """Make a workload's file from a recorded access log."""
+    """Make a workload's file from a recorded access log; check one."""
 
 
 @app.command("from-log")
@@ -59,3 +64,82 @@ def from_log(
             typer.echo(line)
     if load.unread:
         typer.echo(f"{load.unread} lines could not be read", err=True)
+
+
+@app.command("check")
+def check(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A YAML file with a workload; also an id.")
+    ],
+    *,
+    row: Annotated[
+        str | None, typer.Option("--row", help="Also whether this row can answer it.")
+    ] = None,
+    matrix: MatrixFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a workload, and print what it asks for; nothing is measured.
+
+    Example: dsbisect workload check mine.yaml --row debian-12
+    """
+    from dsharness.matrix import find_workload, load_matrix
+
+    checked = load_matrix(matrix)
+    load = find_workload(checked, file)
+    if row is not None:
+        _refuse_unfit(checked, row, load)
+    notes = _notes(checked, load)
+    if as_json:
+        said = {"valid": True, "workload": load.model_dump(mode="json"), "notes": notes}
+        typer.echo(json.dumps(said, indent=2))
+        return
+    fits = f"; {row} can answer it" if row else ""
+    typer.echo("\n".join((f"{file}: valid{fits}", *_understood(load), *notes)))
+
+
+def _refuse_unfit(matrix: Matrix, row: str, load: Workload) -> None:
+    """UsageError for a load that the row cannot answer with the matrix's own settings."""
+    from dsharness.machine.host import available_cpus
+    from dsharness.matrix import find_row, find_settings
+    from dsharness.measure.ways import way_for
+    from dsharness.model import DECIDER
+    from dslab.lab_conditions import LabConditions
+
+    known = find_row(matrix, row)
+    LabConditions(
+        matrix=matrix,
+        settings=find_settings(matrix, matrix.defaults.settings),
+        workloads=(load,),
+        way=way_for(available_cpus(), DECIDER, duet=False, can_pin=False, can_move=False),
+    ).refuse_unfit(known.id, known.system)
+
+
+def _understood(load: Workload) -> list[str]:
+    """What is asked for, and how fast."""
+    from dsharness.model import LdaploadWorkload
+
+    asked = load.requests if isinstance(load, LdaploadWorkload) else ()
+    pace = "as answers come" if load.rate is None else f"{load.rate:g} operations/s"
+    if load.share_pct is not None:
+        pace = f"{load.share_pct:g} % of what the slower end answers"
+    writes = "; it writes: a new server for each turn" if load.writes else ""
+    return [
+        f"  {load.id}: {load.title}",
+        f"  by {load.tool}, {load.connections} connections, {pace}{writes}",
+        *(f"  {each}" for each in asked),
+    ]
+
+
+def _notes(matrix: Matrix, load: Workload) -> list[str]:
+    """What may be right, and is wrong more often."""
+    from dsharness.yaml_files.problems import suggestion
+
+    control = getattr(load, "control", None)
+    known = [each.id for each in matrix.workloads]
+    if control is None or control in known:
+        return []
+    note = (
+        f"note: the control {control!r} is no workload of the matrix: a report compares with it "
+        f"only if its own file is measured too.{suggestion(control, known)}"
+    )
+    return [note]

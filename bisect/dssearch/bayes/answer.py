@@ -83,7 +83,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     )
     suspects = beliefs.names(top)
     summary = _with_suspects(summary, before, after, suspects)
-    if not slower:
+    if not slower and ends_apart(found) < -beliefs.least(certainty):
         worse = f"; the first end is the one {words.one('slower')}"
         summary += worse if words.verb else FIRST_END_SLOW
     also = _also(beliefs, certainty)

@@ -60,6 +60,8 @@ def effects(found: Posterior, gap: int | None = None) -> Effects:
     starts = np.bincount(place, weights=np.repeat(found.grid.cells, len(found.grid.cells)))
     before = np.bincount(place, weights=prior.ravel()) / starts
     possible = before > 0
+    if not possible.any():  # the runs are so alike that no step has room between them
+        return Effects(sizes=np.zeros(1), prior=np.ones(1), posterior=np.ones(1))
     return Effects(
         sizes=np.asarray(ticks[possible] * found.grid.width, dtype=np.float64),
         prior=np.asarray(before[possible], dtype=np.float64),

@@ -83,9 +83,9 @@ def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
     # a step far below the noise could be told from none by hundreds of runs only
     least = belief.least_step(noise)
     lows = [max(least, belief.least_in_scatter * size) for size, _ in belief.scatters]
-    shares = np.stack(
-        [_log_uniform(below, above, low, max(belief.most_log, 2 * low)) for low in lows]
-    )
+    # what was measured is possible: a count may begin at nothing
+    most = max(belief.most_log, float(grid.levels[-1] - grid.levels[0]))
+    shares = np.stack([_log_uniform(below, above, low, max(most, 2 * low)) for low in lows])
     if belief.expected_log is not None:
         near = belief.expected_log / NEAR, belief.expected_log * NEAR
         shares = (shares + _log_uniform(below, above, *near)) / 2

@@ -26,11 +26,14 @@ from dsharness.model import (
     WorkloadFile,
 )
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
-from dsharness.yaml_files.shape import Schema, read_checked, schema_of, shape_findings
+from dsharness.yaml_files.shape import Schema, document_findings, read_checked, schema_of
 from dsharness.yaml_files.yaml_source import read_document
 
 NAME = "matrix.yaml"
 HINT = "correct the file, then `dsbisect matrix check`; docs/matrix.md has examples"
+SHAPE_HINT = "docs/matrix.md has examples; `dsbisect matrix schema` prints what a matrix may say"
+UNREAD_HINT = "name a readable file; a matrix with --matrix or $DSBISECT_MATRIX"
+WORKLOAD_HINT = "write it as in a matrix: docs/workloads.md has an example"
 
 
 class Named(Protocol):
@@ -60,11 +63,11 @@ def find_matrix(*, folder: bool = True) -> Path:
 
 def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
     """The checked matrix of a file, or one MatrixError with everything that is wrong in it."""
-    document = read_document(path or find_matrix(folder=folder))
+    place = path or find_matrix(folder=folder)
+    document = read_document(place, hint=SHAPE_HINT, unread=UNREAD_HINT)
     draft = draft_of(document.data)
     findings = [
-        *document.findings,
-        *shape_findings(Matrix, document.data, document.places),
+        *document_findings(Matrix, document),
         *reference_findings(draft),
         *contradiction_findings(draft),
     ]
@@ -84,16 +87,17 @@ def find_series(matrix: Matrix, series_id: str) -> Series:
     return _find("series", matrix.series, series_id)
 
 
-def find_workload(matrix: Matrix, name: str) -> Workload:
+def find_workload(matrix: Matrix, name: str, folder: Path = Path()) -> Workload:
     """The workload of that id or in that file, or MatrixError with the nearest id there is.
 
-    ``ID@USERS`` is the same load on a directory of so many users.
+    ``ID@USERS`` is the same load on a directory of so many users. A relative file is looked for
+    in ``folder``, which is otherwise the working folder.
     """
     whole, at, users = name.rpartition("@")
     if at and SIZE.fullmatch(users):
-        return _sized(find_workload(matrix, whole), int(users), name)
+        return _sized(find_workload(matrix, whole, folder), int(users))
     if _is_file(name):
-        return _read_workload(Path(name))
+        return _read_workload(folder / name)
     if at and (_is_file(whole) or whole in {each.id for each in matrix.workloads}):
         raise MatrixError(
             f"{name}: {users!r} is no number of users",
@@ -106,7 +110,8 @@ def _is_file(name: str) -> bool:
     return Path(name).suffix in {".yaml", ".yml"}
 
 
-def _sized(workload: Workload, users: int, name: str) -> Workload:
+def _sized(workload: Workload, users: int) -> Workload:
+    name = f"{workload.named}@{users}"
     if not isinstance(workload, DirectoryWorkload):
         raise MatrixError(
             f"{name}: {workload.id} is no load on a directory's users",
@@ -131,11 +136,11 @@ LONGEST_ID = 64
 
 def _read_workload(path: Path) -> Workload:
     """A load that its user wrote; MatrixError with everything that is wrong in it."""
-    hint = "write it as in a matrix: docs/workloads.md has an example"
+    hint = WORKLOAD_HINT
     (found,) = read_checked(path, WorkloadFile, hint=hint).workloads
     findings = list(workload_contradictions(0, found))
     if findings:
-        raise FileProblemsError(path, findings, read_document(path).places, hint=hint)
+        raise FileProblemsError(path, findings, read_document(path, hint=hint).places, hint=hint)
     return found.model_copy(update={"file": str(path)})
 
 

@@ -25,6 +25,7 @@ PAIR_S = 12.0  # that a short and a long run should take together
 FEWEST = 2  # operations of the short run
 FEW = 16  # operations that tell how long one takes, unless a single one is enough for that
 MOST_PAIRS = 6
+APART = 0.01  # calls of an operation: counts near zero that differ by no more agree
 LIMIT_S = 300.0
 
 T = TypeVar("T")
@@ -127,7 +128,7 @@ def _count(
         for kind, seen in each.items():
             more = difference(short[kind], long[kind], idle[kind], counter.busier)
             seen.append(more / count)
-            found[kind] = agreed(seen, counter.close(kind), kind.floor or 0.0)
+            found[kind] = agreed(seen, counter.close(kind), APART if kind.floor else 0.0)
     told = {
         kind: in_the_middle(each[kind]) if value is None else value for kind, value in found.items()
     }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from string import Formatter
@@ -60,6 +61,7 @@ MASKS = frozenset(
     {"user", "user_dn", "group_dn", "people", "suffix", "value", "new_dn", "manager", *SHARERS}
 )
 MOST_NOBODIES = 5000
+MOST_NESTED = 50  # filters; encoding them takes stack for each level
 
 
 class Window(Value):
@@ -156,9 +158,18 @@ class LdapStep(Value):
         if named and self.base not in {"{user_dn}", "{manager}"}:
             yield "`base: {user_dn}` or `base: {manager}` with `kind: bind`"
         for name, text in self.texts.items():
-            if not _known_places(text):
-                known = ", ".join(f"{{{each}}}" for each in sorted(MASKS))
-                yield f"a {name} with no other places than {known}, {{nobodies:300}}"
+            yield from _contradicted_text(name, text)
+
+
+def _contradicted_text(name: str, text: str) -> Iterator[str]:
+    if not _known_places(text):
+        known = ", ".join(f"{{{each}}}" for each in sorted(MASKS))
+        yield f"a {name} with no other places than {known}, {{nobodies:300}}"
+    elif name == "filter" and not is_filter(_filled(text)):
+        yield (
+            "a filter in brackets, such as (&(uid={user})(cn=*)) or (!(cn=a)), nested at most "
+            f"{MOST_NESTED} deep"
+        )
 
 
 def _known_places(text: str) -> bool:
@@ -172,6 +183,44 @@ def _known_places(text: str) -> bool:
         else name in MASKS and not spec and not conversion
         for _, name, spec, conversion in places
     )
+
+
+def _filled(text: str) -> str:
+    """A filter with something in its places; of many parts two are enough to see its form."""
+    pieces = []
+    for before, name, number, _ in Formatter().parse(text):
+        part = "(uid=x)" * min(int(number or 0), 2) if name == "nobodies" else "x"
+        pieces.append(before if name is None else before + part)
+    return "".join(pieces)
+
+
+_FILTER_PIECE = re.compile(r"\(\s*[&|!]?|\)|[^()]+")
+_COMPARISON = re.compile(r"\s*[A-Za-z0-9.;:_-]+\s*[~<>]?=.*", re.DOTALL)
+
+
+def is_filter(text: str) -> bool:
+    """Whether a text is one filter as RFC 4515 writes it.
+
+    ``ldap3`` would say so too, but takes longer to import than the matrix to read.
+    """
+    open_: list[tuple[str, int]] = [("", 0)]  # what each bracket begins with, and its parts so far
+    for piece in _FILTER_PIECE.findall(text.strip()):
+        sort, parts = open_.pop()
+        comparison = not sort and bool(open_)
+        match piece[0]:
+            case ")" if open_ and parts and (sort != "!" or parts == 1):
+                pass
+            case "(" if not comparison and len(open_) < MOST_NESTED:
+                open_ += [(sort, parts + 1), (piece[1:].strip(), 0)]
+            case ")" | "(":
+                return False
+            case _ if comparison and not parts and _COMPARISON.fullmatch(piece):
+                open_.append((sort, 1))
+            case _ if not piece.strip():
+                open_.append((sort, parts))
+            case _:
+                return False
+    return open_ == [("", 1)]
 
 
 class LdapRequest(LdapStep):

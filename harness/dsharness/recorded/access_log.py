@@ -139,7 +139,8 @@ def read_file(path: Path) -> Iterator[LogEvent | UnreadLine]:
                     strange.clear()
                     yield event
     except (OSError, EOFError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}", hint="name an access log") from error
+        why = getattr(error, "strerror", None) or error  # a damaged .gz has a message alone
+        raise UsageError(f"{path}: cannot be read: {why}", hint="name an access log") from error
     if strange:
         raise UsageError(
             f"{path}:{strange[0].number}: this is no line of an access log of 389-ds",

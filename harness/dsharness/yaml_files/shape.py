@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from dsharness.model import Value
 from dsharness.yaml_files.problems import FileProblemsError, KeyPath, KeyPlace, Problem, suggestion
-from dsharness.yaml_files.yaml_source import read_document
+from dsharness.yaml_files.yaml_source import Document, read_document
 
 Schema = dict[str, Any]
 Location = tuple[str | int, ...]
@@ -127,6 +127,17 @@ def _unknown(model: type[Value], location: Location, key: str) -> str:
     return f"unknown key; allowed: {', '.join(keys)}.{suggestion(key, keys)}"
 
 
+COLLECTIONS = {
+    "too_short": "at least {min_length} is needed",
+    "too_long": "at most {max_length}; here are {actual_length}",
+    "tuple_type": "a list is needed",
+    "list_type": "a list is needed",
+    "model_type": "a mapping is needed",
+    "model_attributes_type": "a mapping is needed",
+    "dict_type": "a mapping is needed",
+}
+
+
 def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str:
     location, context = detail["loc"], detail.get("ctx", {})
     match detail["type"]:
@@ -146,6 +157,8 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
             allowed = f'YAML reads this as a number or a truth value; quote it: "{value}"'
         case "string_pattern_mismatch":
             allowed = f"allowed: text that matches {context['pattern']}"
+        case kind if kind in COLLECTIONS:
+            allowed = COLLECTIONS[kind].format(**context)
         case _:
             allowed = detail["msg"].replace("Input should", "should").replace("String", "text")
     return allowed
@@ -154,13 +167,17 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
 V = TypeVar("V", bound=Value)
 
 
+def document_findings(model: type[Value], document: Document) -> list[Problem]:
+    """Everything wrong in a file; a value that could not even be read is told once."""
+    unread = {each.path for each in document.findings if each.value is not None}
+    shape = shape_findings(model, document.data, document.places)
+    return [*document.findings, *(each for each in shape if each.path not in unread)]
+
+
 def read_checked(path: Path, model: type[V], *, hint: str = "correct the file") -> V:
     """One value; FileProblemsError has file and line of each thing that is wrong."""
-    document = read_document(path)
-    problems: list[Problem] = [
-        *document.findings,
-        *shape_findings(model, document.data, document.places),
-    ]
+    document = read_document(path, hint=hint)
+    problems = document_findings(model, document)
     if problems:
         raise FileProblemsError(path, problems, document.places, hint=hint)
     return model.model_validate_json(json.dumps(document.data), strict=True)

@@ -102,8 +102,11 @@ class NodeReader:
                 case "str":
                     return text
         except ValueError:
-            pass  # YAML's other ways to write a number (0o17, .inf) have no use here
-        self._find(at, line, text, f'not plain text; quote it: "{text[:60]}"')
+            # YAML's other ways to write a number (0o17, .inf) have no use here
+            allowed = "a number in plain digits; text is quoted"
+        else:
+            allowed = "not plain text; quote it"
+        self._find(at, line, text, f'{allowed}: "{text[:60]}"')
         return text
 
     def _find(self, at: KeyPath, line: int, value: str | None, allowed: str) -> None:
@@ -123,9 +126,12 @@ class Document:
     findings: tuple[Problem, ...] = ()
 
 
-def read_document(path: Path) -> Document:
-    """The document of a file; MatrixError when it is no YAML mapping of a sane size."""
-    text = _read_text(path)
+def read_document(path: Path, *, hint: str, unread: str = "name a readable file") -> Document:
+    """The document of a file; MatrixError when it is no YAML mapping of a sane size.
+
+    ``hint`` says what such a file may hold, ``unread`` what to do if there is none.
+    """
+    text = _read_text(path, unread)
     try:
         root = _composed(str(path), text)
     except MarkedYAMLError as error:
@@ -134,7 +140,7 @@ def read_document(path: Path) -> Document:
         reason = " ".join(text for text in (error.context, error.problem) if text)
         raise MatrixError(
             f"{path}{line}: not YAML: {reason}",
-            hint="an editor that knows YAML shows the place; see docs/matrix.md",
+            hint=f"an editor that knows YAML shows the place; {hint}",
         ) from error
     except ReaderError as error:
         number = text.count("\n", 0, error.position) + 1
@@ -149,7 +155,7 @@ def read_document(path: Path) -> Document:
         found = "nothing" if root is None else f"a {root.id}"
         raise MatrixError(
             f"{path}: {found} at the top level: only a mapping is allowed",
-            hint="`dsbisect matrix schema` prints what a matrix may say",
+            hint=hint,
         )
     reader = NodeReader(path)
     data = reader.document(root)
@@ -178,14 +184,14 @@ def _composed_by(
     return root
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, unread: str) -> str:
     try:
         with regular_file(path) as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise MatrixError(
             f"{path}: cannot be read: {error.strerror or error}",
-            hint="name a readable file; a matrix with --matrix or $DSBISECT_MATRIX",
+            hint=unread,
         ) from error
     if len(raw) > MAX_BYTES:
         raise MatrixError(f"{path}: more than {MAX_BYTES} bytes: a matrix is smaller than that")

@@ -58,6 +58,10 @@ Record = Annotated[AnyRecord, Field(discriminator="record")]
 RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record)
 
 
+LOG_HINT = "give the output of `dsbisect log --json`"
+IMPORT_HINT = "give a file that `dsbisect results export` wrote; nothing was imported"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Imported:
     """How many records were new, and how many existed already."""
@@ -103,23 +107,21 @@ def write_log(stream: TextIO, recorded: Iterable[tuple[Campaign, Iterable[Sample
 def parse_log(lines: Iterable[str], *, source: str) -> list[tuple[Campaign, list[Sample]]]:
     """The campaigns of an export with their samples, without any store."""
     parsed = [
-        _parse(line, f"{source}, line {number}")
+        _parse(line, f"{source}, line {number}", LOG_HINT)
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
     campaigns = [record.value for record in parsed if isinstance(record, CampaignRecord)]
     samples = [record.value for record in parsed if isinstance(record, SampleRecord)]
     if not campaigns:
-        raise StoreError(
-            f"{source}: there is no campaign in it", hint="give the output of `dsbisect log --json`"
-        )
+        raise StoreError(f"{source}: there is no campaign in it", hint=LOG_HINT)
     return [(each, [s for s in samples if s.campaign_id == each.id]) for each in campaigns]
 
 
 def read_lines(database: Database, lines: Iterable[str], *, source: str) -> Imported:
     """Check every line, then write all of them in one transaction or none."""
     records = [
-        (number, _parse(line, f"{source}, line {number}"))
+        (number, _parse(line, f"{source}, line {number}", IMPORT_HINT))
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
@@ -156,23 +158,21 @@ def _put(database: Database, connection: Connection, record: AnyRecord, done: Im
     return counted if new else replace(done, known=done.known + 1)
 
 
-def _parse(line: str, place: str) -> AnyRecord:
+def _parse(line: str, place: str, hint: str) -> AnyRecord:
     try:
         line.encode()  # a surrogate stands for a byte that is no UTF-8
         record = RECORD.validate_python(json.loads(line, parse_constant=_refuse_constant))
     except ValidationError as error:
-        raise StoreError(
-            f"{place}: {explain(error)}", hint="correct the line; nothing was imported"
-        ) from error
+        raise StoreError(f"{place}: {explain(error)}", hint=hint) from error
     except (ValueError, RecursionError) as error:
         raise StoreError(
             f"{place}: not a line of JSON in UTF-8 ({error}): {line.strip()[:80]!r}",
-            hint="give a file that `dsbisect results export` wrote; nothing was imported",
+            hint=hint,
         ) from error
     if isinstance(record, Header) and record.format != FORMAT:
         raise StoreError(
             f"{place}: format {record.format} is unknown; known: {FORMAT}",
-            hint="upgrade dsbisect; nothing was imported",
+            hint="upgrade dsbisect; nothing was read",
         )
     return record
 

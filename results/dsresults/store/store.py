@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
 
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UsageError
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, TurnState
 from dsharness.model.campaign import FindingKind, finding_id
 from dsharness.process.deadline import Deadline
@@ -363,7 +363,7 @@ class Store:
         if start in found or not found:
             return start
         if len(found) > 1:
-            raise StoreError(
+            raise UsageError(
                 f"{len(found)} ids in {self} begin with {start!r}",
                 hint=f"more of it: {found[0]} and {found[1]} are two of them",
             )

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import ErrorDetails, PydanticSerializationError
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -235,9 +235,21 @@ def explain(error: ValidationError) -> str:
     """Every complaint with its field and value on one line."""
     return "; ".join(
         f"{'.'.join(str(part) for part in fault['loc']) or 'value'}: "
-        f"{fault['msg']}, got {repr(fault.get('input'))[:80]}"
+        f"{_complaint(fault)}, got {repr(fault.get('input'))[:80]}"
         for fault in error.errors(include_url=False)
     )
+
+
+def _complaint(fault: ErrorDetails) -> str:
+    context = fault.get("ctx", {})
+    match fault["type"]:
+        case "union_tag_not_found":
+            return f"the key {context['discriminator']} is missing"
+        case "union_tag_invalid":
+            return f"{context['discriminator']} may be {context['expected_tags']}"
+        case "model_attributes_type":
+            return "a mapping is needed"
+    return fault["msg"]
 
 
 def _document(value: Value) -> RowValues:

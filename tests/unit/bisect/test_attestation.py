@@ -191,6 +191,23 @@ def test_what_is_no_attestation_is_refused(tmp_path, package, key, text):
         verified(file, key[1], [package])
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("none", "none: cannot be read: No such file or directory"),
+        ("", ": cannot be read: Is a directory"),
+        ("words", "words: not a p[a-z]+ key in PEM"),
+    ],
+)
+def test_what_is_no_key_is_told_in_plain_words(tmp_path, package, key, name, told):
+    (tmp_path / "words").write_text("no key at all")
+    file = attest(tmp_path, package, key[0])
+    with pytest.raises(UsageError, match=f"{told}\n"):
+        verified(file, tmp_path / name, [package])
+    with pytest.raises(UsageError, match=f"{told}\n"):
+        private_key(tmp_path / name)
+
+
 def test_keys_of_other_kinds_are_refused(tmp_path, package, key):
     private, public = make_key(tmp_path, "x", "x25519")
     file = attest(tmp_path, package, key[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
 from collections import Counter
 from dataclasses import dataclass
@@ -74,6 +75,52 @@ def test_a_few_counts_of_each_row_decide(effect, noise):
         assert len(counted.taken) <= 20
 
 
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("noise", [0.0, 0.002])
+def test_rows_that_count_the_same_do_not_differ(rows, noise):
+    """However alike: no step fits between such counts."""
+    counted = Counted(dict.fromkeys(NAMES[:rows], 1.0), noise=noise)
+    search = Bayes(belief=ROWS, survey_up_to=MEASURE_ALL_UP_TO)
+    boundary = counted.search(search, metric="syscalls")
+    assert boundary.direction == "none", boundary.summary
+    assert len(counted.taken) <= 24
+
+
+@pytest.mark.parametrize("effect", [1e-9, 1e-4, 3000.0, 1e7])
+@pytest.mark.parametrize("rows", [2, 4, 24])
+def test_a_step_of_any_size_is_one_step_of_that_size(effect, rows):
+    """A count may begin at nothing."""
+    step = rows // 2
+    costs = {name: effect if at >= step else 1.0 for at, name in enumerate(NAMES[:rows])}
+    search = Bayes(belief=ROWS, survey_up_to=MEASURE_ALL_UP_TO) if rows < 24 else Bayes()
+    counted = Counted(costs, noise=0.01)
+    boundary = counted.search(search, metric="syscalls")
+    assert boundary.after == NAMES[step], boundary.summary
+    floor = SYSCALLS.floor or 0.0
+    real = (12 * effect + floor) / (12 + floor)
+    assert boundary.effect == pytest.approx(max(real, 1 / real), rel=0.05)
+    assert len(counted.taken) <= 24
+
+
+def test_a_stray_call_in_a_counted_run_is_no_culprit():
+    """One in a run of a hundred operations, in a third of the runs."""
+    search = Bayes(belief=ROWS, survey_up_to=MEASURE_ALL_UP_TO)
+    for seed in range(20):
+        counted = Stray(dict.fromkeys(NAMES[:4], 1.0), seed=seed)
+        boundary = counted.search(search, metric="syscalls")
+        assert not boundary.found, boundary.summary
+
+
+@dataclass
+class Stray(World):
+    """Nothing is called in it by an operation."""
+
+    def sample(self, row, turn):
+        made = super().sample(row, turn)
+        stray = random.Random(f"{self.seed}/{row}/{turn}").random() < 0.3
+        return with_metric(made, SYSCALLS, 0.01 if stray else 0.0)
+
+
 def test_what_builds_are_known_to_differ_by_holds_for_counts_too():
     known = Belief(scatters=((0.004, 1.0),))
     assert known.of_counts.scatters == known.scatters
@@ -84,6 +131,15 @@ def test_an_improvement_is_found_and_said_to_be_one():
     boundary = world(9, effect=0.3).search(Bayes())
     assert (boundary.direction, boundary.after) == ("faster", NAMES[9])
     assert "the first end is the slow one" in boundary.summary
+
+
+def test_ends_that_cost_the_same_are_not_said_to_differ():
+    """Slower in the middle only."""
+    costs = {name: 1.5 if 8 <= at < 16 else 1.0 for at, name in enumerate(NAMES)}
+    for seed in range(4):
+        boundary = World(costs, noise=0.03, seed=seed).search(Bayes(survey_up_to=len(NAMES)))
+        assert boundary.found, boundary.summary
+        assert "the first end is the slow one" not in boundary.summary
 
 
 def test_no_culprit_is_named_where_there_is_none():

@@ -32,12 +32,13 @@ ROW = {
 COMMANDS = (
     "doctor", "measure", "load", "schemes", "levels", "sizes", "endurance", "explain", "plan",
     "build make", "build list", "build survey", "judge", "reproduce", "report", "serve", "history",
-    "compare", "validate", "verify", "watch run", "watch show", "watch set", "watch release",
+    "compare", "validate", "verify", "watch run", "watch check", "watch show", "watch set",
+    "watch release",
     "log", "replay", "clean", "matrix show", "matrix check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "bisect commits",
     "results list", "results show", "results export", "results import",
-    "workload from-log",
+    "workload from-log", "workload check",
     "worker", "attach", "cancel", "machines drain", "machines forget", "machines role",
 )  # fmt: skip
 GROUPS = ("", "build", "matrix", "image", "bisect", "results", "workload", "machines", "watch")

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from dsbisect.cli import workload_commands
 from dsbisect.cli.matrix_commands import app
-from dsharness.errors import MatrixError
+from dsharness.errors import DsbisectError, MatrixError
 from dsharness.matrix.loader import schema_text
 
 MATRIX = str(Path(__file__).resolve().parents[3] / "matrix.yaml")
@@ -71,3 +72,50 @@ def test_writes_the_schema(tmp_path):
     run("schema", "--output", str(path))
     assert path.read_text(encoding="utf-8") == schema_text() == run("schema")
     assert json.loads(run("schema", "--output", str(path), "--json")) == {"schema": str(path)}
+
+
+OWN = """\
+workloads:
+  - id: own
+    title: a load of one's own
+    tool: ldapload
+    control: calm
+    requests: [{filter: "(uid={user})", share: 3}, {kind: modify, base: "{user_dn}"}]
+    disturber: {requests: [{filter: "(cn=*)"}]}
+"""
+
+
+def check_workload(*args: str) -> tuple[str, BaseException | None]:
+    done = CliRunner().invoke(workload_commands.app, ["check", *args, "--matrix", MATRIX])
+    return done.output, done.exception
+
+
+def test_a_workload_is_checked_without_measuring(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN)
+    told, _ = check_workload(str(path), "--row", "debian-12")
+    first, *lines, note = told.splitlines()
+    assert first == f"{path}: valid; debian-12 can answer it"
+    assert lines == [
+        "  own: a load of one's own",
+        "  by ldapload, 5 connections, as answers come; it writes: a new server for each turn",
+        "  search, share 3",
+        "  modify, base {user_dn}",
+    ]
+    assert note.startswith("note: the control 'calm' is no workload of the matrix")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "row", "told"),
+    [
+        ("((uid={user}", "debian-12", ":6: workloads[0].requests: value"),
+        ("(uid={user})", "debian-13-bind", "workload 'own' uses ldap, but 'debian-13-bind'"),
+        ("(uid={user})", "nosuch", "no row 'nosuch' in the matrix"),
+    ],
+)
+def test_a_workload_that_cannot_run_is_refused_by_its_check(tmp_path, wrong, row, told):
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN.replace("(uid={user})", wrong))
+    _, error = check_workload(str(path), "--row", row)
+    assert isinstance(error, DsbisectError)
+    assert told in error.message

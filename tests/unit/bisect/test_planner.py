@@ -182,6 +182,22 @@ def test_disturbance_is_looked_at_per_machine() -> None:
         refuse_endless_disturbance(samples)
 
 
+@pytest.mark.parametrize(("calm", "ends"), [(1.0, True), (0.6, True), (0.4, False), (0.0, False)])
+def test_a_candidate_whose_runs_alone_are_disturbed_is_left_out(calm: float, *, ends: bool) -> None:
+    """Its load may disturb itself; what disturbs the machine disturbs the others' runs too."""
+    spoilt = {"invalid": ("the load did not finish",), "disturbed": ("paused for 9 s",)}
+    samples = [
+        sample_of(name, 1.0, number, **(spoilt if name == "a" or number >= calm * 20 else {}))
+        for number in range(20)
+        for name in "ab"
+    ]
+    why = History.of_samples(samples).why_not("a")
+    assert (why is not None) is ends
+    assert "paused for 9 s" in (why or "paused for 9 s")
+    assert History.of_samples(samples[:-2]).why_not("a") is None
+    assert History.of_samples(samples).why_not("b") is None
+
+
 def test_only_the_turns_of_named_machines_are_settled(tmp_path: Path) -> None:
     """A living machine goes on with its own."""
     mine, other = (

@@ -55,6 +55,16 @@ def test_a_machine_that_varies_five_times_as_much_is_told_with_both_figures() ->
     assert re.search(r"vary by (1|2)\d %, those of lab-[13] by [234](\.\d)? %$", said["b"])
 
 
+def test_counts_that_happen_to_agree_make_no_other_machine_noisy() -> None:
+    """On one machine they did, on the other one in ten is 0.8 % more."""
+    alike = {"a": 0.0, "b": 0.0}
+    for seed in range(20):
+        strays = iter(random.Random(seed).choices((1.0, 1.008), (0.9, 0.1), k=32))
+        turns, samples = measured(alike, 16, seed, lambda *_, each=strays: next(each))
+        assert not noisier(run_noise(turns, samples, METRIC), NAMES)
+    assert set(told({"a": 0.0, "b": 0.2}, 40)) == {"b"}
+
+
 def test_machines_alike_and_few_runs_say_nothing() -> None:
     """At any moment of 200 searches."""
     for seed in range(200):

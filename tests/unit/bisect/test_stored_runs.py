@@ -123,6 +123,23 @@ def test_another_machine_other_settings_and_procedures_are_warned_of(place: Path
         run_pair((campaign, samples), (campaign, only))))  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report nosuch", "log nosuch", "compare nosuch nosuch", "results show nosuch",
+        "history nosuch", "watch show nosuch",
+    ],
+)  # fmt: skip
+def test_an_id_that_nobody_stored_is_a_matter_of_the_command_line(
+    place: Path, tmp_path: Path, command: str
+) -> None:
+    with Store.open(tmp_path / "empty.db"):
+        pass
+    for store in (place, tmp_path / "empty.db"):
+        with pytest.raises(UsageError, match="nosuch"):
+            run(store, *command.split())
+
+
 def test_samples_become_a_table(place: Path, tmp_path: Path) -> None:
     file = tmp_path / "samples.csv"
     with Store.open(place) as store:

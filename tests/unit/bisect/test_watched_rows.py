@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from measured import WorldBenches
 from shipped import MATRIX
+from typer.testing import CliRunner
 from watchers import RecordingWatcher
 from worlds import World
 
+from dsbisect.cli.watch import app
 from dsbisect.search_options import SearchOptions
 from dsbisect.watch_study import WatchedLoad, WatchFile, read_watch
 from dsbisect.watched_rows import RowLook, RowsPass
-from dsharness.errors import InconclusiveError, InstanceError, MatrixError, PackageError, UsageError
+from dsharness.errors import InconclusiveError, InstanceError, MatrixError, PackageError
+from dsharness.matrix import find_workload
 from dsharness.model import Campaign, Image, Row
 from dsharness.progress import Progress
 from dslab.campaign_loop import CampaignOrder
@@ -272,8 +275,83 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path, lines: list[str], sai
 def test_a_load_that_does_not_fit_is_refused(tmp_path: Path, load: str, said: str) -> None:
     path = tmp_path / "watch.yaml"
     path.write_text(f"id: w\nrows: [debian-sid]\nloads: [{{{load}}}]\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(MatrixError) as caught:
         read_watch(path, MATRIX)
+    assert said in caught.value.message
+    assert caught.value.message.startswith(f"{path}:3: loads[0].workload: ")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("rows: [debian-sit]",), ":3: rows[0]: value 'debian-sit': no row 'debian-sit'"),
+        (("settings: n", "rows: [debian-sid]"), ":3: settings: value 'n': no settings 'n'"),
+        (("rows: [debian-sid, debian-13-c-default]",), ":3: rows[1]: value 'debian-13-c-default'"),
+        (("rows: debian-sid",), ":3: rows: value 'debian-sid': a list is needed"),
+        (("smallest_pct: .nan",), ":3: smallest_pct: value '.nan': a number in plain digits"),
+    ],
+)
+def test_a_wrong_line_of_a_watch_is_named(
+    tmp_path: Path, lines: tuple[str, ...], told: str
+) -> None:
+    path = tmp_path / "watch.yaml"
+    path.write_text("\n".join(["id: w", "loads: [{workload: bind-one}]", *lines]), encoding="utf-8")
+    with pytest.raises(MatrixError) as caught:
+        read_watch(path, MATRIX)
+    assert caught.value.message.startswith(f"{path}{told}")
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        ("{workload: bind-on}", ":3: loads[0].workload: value 'bind-on': no workload 'bind-on'"),
+        ("{workload: bind-one, metric: n}", ":3: loads[0].metric: value 'n': no metric 'n'"),
+        ("{workload: none.yaml}", ":3: loads[0].workload: value 'none.yaml': "),
+        ("bind-one", ":3: loads[0]: value 'bind-one': a mapping is needed"),
+    ],
+)
+def test_a_wrong_load_of_a_watch_is_named(tmp_path: Path, load: str, told: str) -> None:
+    path = tmp_path / "watch.yaml"
+    path.write_text(f"id: w\nrows: [debian-sid]\nloads: [{load}]\n", encoding="utf-8")
+    with pytest.raises(MatrixError) as caught:
+        read_watch(path, MATRIX)
+    assert caught.value.message.startswith(f"{path}{told}")
+
+
+OWN = "workloads: [{id: own, title: own, tool: ldapload, requests: [{kind: search}]}]\n"
+
+
+@pytest.mark.parametrize("size", ["", "@50"])
+def test_a_watch_s_own_workload_is_looked_for_next_to_it(tmp_path: Path, size: str) -> None:
+    (tmp_path / "own.yaml").write_text(OWN, encoding="utf-8")
+    path = tmp_path / "watch.yaml"
+    path.write_text(
+        f"id: w\nrows: [debian-sid]\nloads: [{{workload: own.yaml{size}}}]\n", encoding="utf-8"
+    )
+    asked = read_watch(path, MATRIX)
+    found = asked.workload(asked.loads[0], MATRIX)
+    assert found.named == f"{tmp_path}/own.yaml{size}"
+    assert asked.series("debian-sid", asked.loads[0]).workload == f"own.yaml{size}"
+
+
+def test_a_watch_is_checked_without_measuring(tmp_path: Path) -> None:
+    path = tmp_path / "watch.yaml"
+    path.write_text(
+        "id: w\nsmallest_pct: 5\nrepository: r\nbranches: [{name: main, since: v1}]\n"
+        "rows: [debian-sid]\nloads: [{workload: bind-one, metric: rate}]\n",
+        encoding="utf-8",
+    )
+    check = ["check", str(path), "--matrix", str(MATRIX.file)]
+    assert CliRunner().invoke(app, check).output.splitlines() == [
+        f"{path}: valid",
+        "  w: settings default; smallest difference: 5 %; at most 400 runs of a search",
+        "  branch main since v1",
+        "    of r",
+        "  row debian-sid",
+        f"  under bind-one by rate: {find_workload(MATRIX, 'bind-one').title}",
+    ]
+    path.write_text("id: w\n", encoding="utf-8")
+    assert isinstance(CliRunner().invoke(app, check).exception, MatrixError)
 
 
 def test_a_row_alone_can_be_watched(tmp_path: Path) -> None:

@@ -217,6 +217,11 @@ def test_files_are_read_in_their_own_order_and_unpacked(tmp_path: Path) -> None:
     assert [each.connection for each in events] == ["1", "2"]
 
 
+def test_a_folder_is_no_access_log(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: Is a directory\n"):
+        list(read_file(tmp_path))
+
+
 @pytest.mark.parametrize("text", ["hello\n" * 500, '{"operation": "BIND"}\n' * 500])
 def test_a_file_that_is_no_access_log_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)

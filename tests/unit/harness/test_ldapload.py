@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ldap3.operation.search import parse_filter
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import ldap_request_bytes, ldapload
@@ -22,6 +23,7 @@ from dsharness.model import (
     LdaploadWorkload,
     largest,
 )
+from dsharness.model.ldap_requests import is_filter
 from dsharness.systems.ldap.address import NamedUsers
 from dsharness.systems.ldap.directory import LdapUser, Site
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, LdapEndpoint, OwnDirectory
@@ -461,6 +463,41 @@ def test_what_cannot_be_asked_for_is_refused(changes: dict[str, object], name: s
 
 
 CONNECT = {"kind": "connect", "then": [{"kind": "bind", "base": "{user_dn}"}]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "((uid={user}", "(uid=*)(cn=*)", "uid={user}", "", "()", "(uid)", "(&)", "(&(uid=a)",
+        "(uid=a))", "(&" * 50 + "(a=b)" + ")" * 50,
+        "(uid=(a))", "(!(uid=a)(cn=b))", "(&uid=a)", "(uid=a)x", "(&(uid=a)x)", "(a=b(c=d))",
+        "(=a)", "{nobodies:2}",
+    ],
+)  # fmt: skip
+def test_a_filter_that_no_server_reads_is_refused(text: str) -> None:
+    for step in ({"filter": text}, {"then": [{"filter": text}]}):
+        told = list(workload(requests=[{"kind": "search", **step}]).contradictions())
+        assert [(name, "a filter in brackets" in allowed) for name, allowed in told] == [
+            ("requests", True)
+        ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(uid={user})", " ( & (uid={user}) (! (cn=a)) ) ", "(|{nobodies:5000})", "(cn=a*b*c)",
+        "(cn:dn:2.5.13.5:=a & b!)", "(cn~=a)", "(uidNumber>=5)", "(cn=\\28a\\29)", "(cn;lang-de=)",
+        "(&" * 49 + "(a=b)" + ")" * 49, "(|" + "(uid=someone)" * 5_000 + ")",
+    ],
+)  # fmt: skip
+def test_a_filter_may_be_long_or_deep(text: str) -> None:
+    assert not list(workload(requests=[{"kind": "search", "filter": text}]).contradictions())
+
+
+@given(st.text("()&|!a= *", max_size=16))
+def test_what_is_taken_for_a_filter_can_be_sent(text: str) -> None:
+    if is_filter(text):
+        parse_filter(text, None, True, True, None, False)
 
 
 def test_an_operation_may_begin_with_a_connection_of_its_own() -> None:

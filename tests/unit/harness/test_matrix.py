@@ -221,7 +221,7 @@ def test_reports_everything_at_once_in_the_order_of_the_lines(tmp_path):
         (b"version: 1\n# \xff\n", "matrix.yaml:2: byte 0xff is not UTF-8"),
         ("? [a]\n: b\n", "a list or mapping as a key"),
         ("version: !!python/name:os.system x\n", "not plain text"),
-        ("version: .inf\n", "not plain text"),
+        ("version: .inf\n", "a number in plain digits"),
         ("version: 2026-01-01\n", "not plain text"),
     ],
 )
@@ -382,6 +382,30 @@ def test_a_workload_may_be_a_file_of_its_users(tmp_path: Path) -> None:
     assert "file" not in find_workload(MATRIX, "bind-one").model_dump()
 
 
+@pytest.mark.parametrize("text", ["", "- a\n", "just words\n", "a: [1\n", None])
+def test_a_hint_is_about_the_file_that_is_wrong(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "mine.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(MatrixError) as error:
+        find_workload(MATRIX, str(path))
+    hint = "name a readable file" if text is None else "docs/workloads.md"
+    assert hint in error.value.hint
+    assert "--matrix" not in error.value.hint
+    assert "matrix schema" not in error.value.hint
+
+
+def test_a_value_that_cannot_be_read_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(OWN.replace("    users: 50", "    users: .nan"))
+    with pytest.raises(MatrixError) as error:
+        find_workload(MATRIX, str(path))
+    assert error.value.message == (
+        f"{path}:5: workloads[0].users: value '.nan': "
+        'a number in plain digits; text is quoted: ".nan"'
+    )
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "told"),
     [
@@ -389,7 +413,15 @@ def test_a_workload_may_be_a_file_of_its_users(tmp_path: Path) -> None:
         ("{user}", "{usr}", ":7: workloads[0].requests: value 'search, filter (cn={usr}), entr"),
         ("    users: 50", "    user: 50", ":5: workloads[0].user: value '50': unknown key"),
         ("workloads:", "workload:", ":1: workload"),
-        ("  - id", "  - {id: x, title: x, tool: dnsperf}\n  - id", "at most 1 item"),
+        ("  - id", "  - {id: x, title: x, tool: dnsperf}\n  - id", "at most 1; here are 2"),
+        (
+            '    requests:\n      - {filter: "(cn={user})", entries: 1}\n',
+            "    requests: []\n",
+            ":7: workloads[0].requests: at least 1 is needed",
+        ),
+        ("  - id", "  # - id", ":1: workloads: a list is needed"),
+        (OWN, "workloads: []", ":1: workloads: at least 1 is needed"),
+        (OWN, "workloads: [3]", ":1: workloads[0]: value '3': a mapping is needed"),
     ],
 )
 def test_a_workload_of_its_user_is_checked(

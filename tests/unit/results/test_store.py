@@ -16,7 +16,7 @@ from store_values import (
     sample,
 )
 
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UsageError
 from dsharness.model import Campaign, Finding, LdcltWorkload, Turn, TurnState
 from dsharness.model.campaign import FindingKind
 from dsresults.store import Store
@@ -135,7 +135,7 @@ def test_the_beginning_of_an_id_is_enough_where_it_is_the_only_one(store: Store)
         "abc",
         "x",
     ]
-    with pytest.raises(StoreError, match=r"2 ids in .* begin with 'ab'"):
+    with pytest.raises(UsageError, match=r"2 ids in .* begin with 'ab'"):
         store.whole_id("ab")
 
 

@@ -12,6 +12,7 @@ from store_values import BOUNDARY, CAMPAIGNS, EXPORT, FINISHED, IMAGE, SAMPLES, 
 
 from dsharness.errors import StoreError
 from dsresults.store import Imported, Store
+from dsresults.store.json_lines import parse_log
 
 LINES = EXPORT.read_text("utf-8").splitlines()
 
@@ -77,8 +78,9 @@ def changed(number: int, **changes: object) -> list[str]:
         (changed(6, started_at="noon"), "line 6: started_at of sample 's-2' .*: 'noon'"),
         (changed(6, id="s-1"), "line 6: the sample 's-1' is already in the store, with another"),
         (changed(4, id="c-1"), "line 4: the campaign 'c-1' is already in the store"),
-        ([*LINES, '{"record": "plan"}'], "line 7: value: Input tag 'plan' found"),
-        ([*LINES, "[]"], "line 7: value: .*, got \\[\\]"),
+        ([*LINES, '{"record": "plan"}'], "line 7: value: 'record' may be 'dsbisect', .*, got "),
+        ([*LINES, '{"kind": "x"}'], "line 7: value: the key 'record' is missing, got "),
+        ([*LINES, "[]"], "line 7: value: a mapping is needed, got \\[\\]"),
         ([*LINES, LINES[4][:99]], "line 7: not a line of JSON in UTF-8"),
         ([*LINES, LINES[4].replace("190.31", "NaN")], "line 7: .*NaN is not a number of JSON"),
         ([*LINES, '{"record": "\udcff"}'], "line 7: not a line of JSON in UTF-8"),
@@ -104,3 +106,10 @@ def test_two_answers_to_one_campaign_are_a_conflict(store: Store) -> None:
     with pytest.raises(StoreError, match=r"line 3: the campaign 'c-1' .* with another boundary"):
         store.import_jsonl(LINES)
     assert store.samples() == []
+
+
+@pytest.mark.parametrize("line", ['{"kind": "x"}', "no JSON", '{"record": "dsbisect"}'])
+def test_what_is_no_log_is_no_matter_of_an_import(line: str) -> None:
+    with pytest.raises(StoreError, match=r"^bad\.jsonl") as caught:
+        parse_log([line], source="bad.jsonl")
+    assert caught.value.hint == "give the output of `dsbisect log --json`"
