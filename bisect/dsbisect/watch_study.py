@@ -26,7 +26,7 @@ from dsbisect.watch_searches import Outcome, Searches
 from dsbisect.watch_stages import AlarmLog, SearchStages
 from dsbuilds.history.culprit import commit_page, equivalents
 from dsbuilds.history.repository import Repository
-from dsharness.errors import CandidateError, DsbisectError, InconclusiveError
+from dsharness.errors import CandidateError, DsbisectError, InconclusiveError, UsageError
 from dsharness.matrix import find_row, find_settings, find_workload
 from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Boundary, Matrix, Sample, Value, Workload
@@ -107,21 +107,12 @@ HINT = "docs/watch.md has an example"
 
 
 def read_watch(path: Path, matrix: Matrix) -> WatchFile:
-    """What a file asks for; MatrixError with all in it that is wrong, or not there.
-
-    UsageError for loads that rows or a metric do not fit.
-    """
+    """What a file asks for; MatrixError with all in it that is wrong, or not there."""
     found = read_checked(path, WatchFile, hint=HINT).model_copy(update={"folder": path.parent})
     problems = [*_contradictions(found, matrix), *_unknown_names(found, matrix)]
+    problems += () if problems else _unfit_loads(found, matrix)
     if problems:
         raise FileProblemsError(path, problems, read_document(path, hint=HINT).places, hint=HINT)
-    settings = find_settings(matrix, found.settings)
-    rows = tuple(map(matrix.row, found.rows))
-    for load in found.loads:
-        asked = (found.workload(load, matrix),)
-        if rows:
-            refuse_shares(asked)
-        check_loads(matrix, rows, without_shares(asked, load.metric), settings)
     return found
 
 
@@ -167,6 +158,21 @@ def _unknown_names(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
         except DsbisectError as error:
             allowed = f"{error.message.rstrip('.')}; {error.hint}"
             yield Problem(path=path, value=value, allowed=allowed)
+
+
+def _unfit_loads(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
+    """Find loads that the rows cannot take, or that their metric says nothing of."""
+    settings = find_settings(matrix, asked.settings)
+    rows = tuple(map(matrix.row, asked.rows))
+    for at, load in enumerate(asked.loads):
+        loads = (asked.workload(load, matrix),)
+        try:
+            if rows:
+                refuse_shares(loads)
+            check_loads(matrix, rows, without_shares(loads, load.metric), settings)
+        except UsageError as error:
+            allowed = f"{error.message}; {error.hint}"
+            yield Problem(path=("loads", at, "workload"), value=load.workload, allowed=allowed)
 
 
 def understood_watch(asked: WatchFile, matrix: Matrix) -> list[str]:

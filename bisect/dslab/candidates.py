@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from dsbuilds.built_row import check_promise, row_image
 from dsharness.containers.engine import Engine
-from dsharness.errors import CandidateError
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.model import DriverName, Image, Matrix, Row, Settings, SystemName, Workload
 from dsharness.products import product_of, source_system
@@ -131,8 +129,7 @@ def check_loads(
     """UsageError for a workload or settings that one of these rows could never take."""
     workloads = tuple(workloads)
     for row in rows:
-        with suppress(CandidateError):  # what is no source comes again when it is built
-            refuse_misfits(row.id, system_of(row), workloads, settings, matrix)
+        refuse_misfits(row.id, system_of(row), workloads, settings, matrix)
 
 
 def system_of(row: Row) -> SystemName:

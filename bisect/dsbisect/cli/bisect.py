@@ -121,7 +121,7 @@ def bisect_rows(  # noqa: PLR0913 - each is an option
         profile=profile,
     )
     if on is not None:
-        from dsbisect.cli.machines import follow_shared
+        from dsbisect.cli.followed_run import follow_shared
         from dsbisect.shared_rows import document_of
 
         check_asked(request, request.rows)

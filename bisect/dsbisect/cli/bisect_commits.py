@@ -194,7 +194,7 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         typer.echo(text)
         return
     if on is not None:
-        from dsbisect.cli.machines import follow_shared
+        from dsbisect.cli.followed_run import follow_shared
         from dsbisect.commits.shared_commits import document_of
         from dslab.lab_conditions import refuse_shares
 

@@ -1,22 +1,16 @@
-"""`worker`, `machines`, `attach`, `cancel`, `bisect … --on`: searches of several machines."""
+"""`worker`, `machines`, `attach`, `cancel`: searches of several machines."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.common_options import MACHINES, AsJson, EventLines, ReportFolder, refuse_database
+from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder, refuse_database
+from dsbisect.cli.followed_run import follow_run, shared_store
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from dsbisect.shared_studies import Shared
-    from dsharness.model import Campaign, SharedRun
     from dsmany.fleet import FleetMember
     from dsresults.store import Store
 
@@ -118,7 +112,7 @@ def worker(
     if name:
         name_part(name)
     engine = detect()
-    with _shared(on) as store, Events(sys.stdout) if as_json else Watch() as watch:
+    with shared_store(on) as store, Events(sys.stdout) if as_json else Watch() as watch:
         machine = this_machine(engine, name)
         watch.note(
             f"machine {machine.name} ({machine.id[:8]}), CPUs {_spelt(machine.cpus)}, "
@@ -147,7 +141,7 @@ def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) ->
         return
     from dsmany.fleet import fleet_of, told_abilities
 
-    with _shared(on) as store:
+    with shared_store(on) as store:
         doing = _turns_by_machine(store)
         fleet = fleet_of(store)
     facts = [_facts(member, doing) for member in fleet]
@@ -178,7 +172,7 @@ def drain(
     """
     from dsresults.store.shared_records import drain_machine
 
-    with _shared(on) as store:
+    with shared_store(on) as store:
         machine = _member(store, name).machine
         with store.database.writing() as connection:
             drain_machine(connection, machine.id, drained=not undo)
@@ -200,7 +194,7 @@ def forget(
     from dsharness.errors import BusyError
     from dsresults.store.shared_records import forget_machine
 
-    with _shared(on) as store:
+    with shared_store(on) as store:
         member = _member(store, name)
         if member.alive:
             raise BusyError(
@@ -228,7 +222,7 @@ def role(
     from dsmany.job_queue import JobQueue
     from dsmany.worker_role import role_sql
 
-    with _shared(on) as store:
+    with shared_store(on) as store:
         JobQueue.of(store)  # rights are granted on tables that are there
     _say(role_sql(name), {"role": name, "sql": role_sql(name)}, as_json=as_json)
 
@@ -247,8 +241,8 @@ def attach(
     """
     from dsmany.attached import named_run
 
-    with _shared(on) as store:
-        _follow(store, named_run(store, run), output, events=events, as_json=as_json)
+    with shared_store(on) as store:
+        follow_run(store, named_run(store, run), output, events=events, as_json=as_json)
 
 
 def cancel(run: RunId, *, on: On, as_json: AsJson = False) -> None:
@@ -258,7 +252,7 @@ def cancel(run: RunId, *, on: On, as_json: AsJson = False) -> None:
     """
     from dsmany.attached import cancel_run, named_run
 
-    with _shared(on) as store:
+    with shared_store(on) as store:
         found = named_run(store, run)
         done = cancel_run(store, found)
     told = f"run {found.id} {'is cancelled' if done else 'had ended before'}"
@@ -267,92 +261,6 @@ def cancel(run: RunId, *, on: On, as_json: AsJson = False) -> None:
 
 def _say(told: str, facts: dict[str, object], *, as_json: bool) -> None:
     typer.echo(json.dumps(facts) if as_json else told)
-
-
-def follow_shared(
-    document: Mapping[str, JsonValue],
-    output: Path | None,
-    *,
-    on: str,
-    store: str | None,
-    machines: str | None,
-    class_name: str,
-    events: bool,
-    as_json: bool,
-) -> None:
-    """`bisect … --on`: begin the run, or find the one that is under way, and show it."""
-    from dsmany.attached import begin_run
-    from dsmany.fleet import MachineCount
-
-    count = MachineCount.read(machines or MACHINES)
-    with shared_store(on, store=store) as shared:
-        run = begin_run(
-            shared, document,
-            machines=count.at_most, at_least=count.at_least, class_name=class_name,
-        )  # fmt: skip
-        typer.echo(f"run {run.id}", err=True)
-        _follow(shared, run, output, events=events, as_json=as_json)
-
-
-def _follow(
-    store: Store, run: SharedRun, output: Path | None, *, events: bool, as_json: bool
-) -> None:
-    from dsbisect.cli.search_progress import Events, Watch
-    from dsbisect.shared_studies import shared_study
-    from dsmany.attached import until_answered
-
-    study = shared_study(run)
-    with Events() if events else Watch() as watch:
-        campaigns = until_answered(store, run, study, watch)
-    _tell(study, store, campaigns, output, as_json=as_json)
-
-
-def _tell(
-    study: Shared,
-    store: Store,
-    campaigns: tuple[Campaign, ...],
-    output: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    """The answer as one machine tells it."""
-    from dsbisect.cli.bisect import tell_findings
-    from dsbisect.cli.bisect_commits import tell_commits
-    from dsbisect.commits.commits_study import CommitsResult
-    from dsbisect.rows_study import Findings
-    from dsbisect.shared_rows import SharedRows
-    from dsresults.profile_pair import stored_profiles
-
-    if isinstance(study, SharedRows):
-        samples, images = store.measured_in(campaigns)
-        profiles = stored_profiles(store, (each.id for each in campaigns))
-        findings = Findings(
-            campaigns=campaigns, samples=tuple(samples), images=images, profiles=profiles
-        )
-        tell_findings(study.request, findings, output, as_json=as_json)
-        return
-    outcome = CommitsResult.of_run(campaigns, store)
-    tell_commits(study.ask.matrix, outcome, output, as_json=as_json)
-
-
-@contextmanager
-def shared_store(on: str, *, store: str | None) -> Iterator[Store]:
-    """The store of `… --on URL`; UsageError for options that do not fit it."""
-    from dsharness.errors import UsageError
-
-    if store:
-        raise UsageError("--store and --on: two databases", hint="leave out --store")
-    with _shared(on) as shared:
-        yield shared
-
-
-@contextmanager
-def _shared(on: str) -> Iterator[Store]:
-    from dsresults.store import Store
-
-    refuse_database(on)
-    with Store.open(on) as store:
-        yield store
 
 
 def _cpu_numbers(text: str) -> set[int]:

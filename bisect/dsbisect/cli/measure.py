@@ -210,12 +210,8 @@ def _users(options: AddressOptions) -> tuple[LdapUser, ...]:
         if options.password_file is not None:
             raise UsageError("--password-file belongs to --bind-dn; --users has the passwords")
         return read_users(options.users)
-    if not options.bind_dn:
-        raise UsageError(
-            "--bind-dn is empty: nobody binds so", hint="--bind-dn uid=app,ou=people,dc=example"
-        )
     password, where = _password(options.password_file)
-    return (checked_user(options.bind_dn, password, f"--bind-dn and {where}"),)
+    return (checked_user(options.bind_dn or "", password, f"--bind-dn and {where}"),)
 
 
 def _password(file: Path | None) -> tuple[str, str]:

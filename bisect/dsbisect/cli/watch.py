@@ -182,7 +182,7 @@ def _searches(
     from dsresults.store import Store
 
     if on is not None:
-        from dsbisect.cli.machines import shared_store
+        from dsbisect.cli.followed_run import shared_store
         from dsmany.fleet import MachineCount
 
         count = MachineCount.read(machines or MACHINES)

@@ -62,7 +62,7 @@ OF_ADDRESSES = (
     (("--users", "empty.patch"), "--users empty.patch: it names no user"),
     (("--users", "notes.txt"), "--users notes.txt, line 1: 0 tabs, not one"),
     (("--bind-dn", "cn=a"), "--bind-dn needs a password"),
-    (("--bind-dn", ""), "--bind-dn is empty"),
+    (("--bind-dn", ""), "--bind-dn '': the value is empty"),
     (("--bind-dn", "cn=a", "--password-file", "none"), "--password-file none: No such file"),
     (("--bind-dn", "cn=a", "--password-file", "/dev/zero"), "neither a file nor a pipe"),
     (("--bind-dn", "cn=a", "--password-file", "empty.patch"), "the password is empty"),
@@ -439,7 +439,7 @@ def test_machines_and_its_commands_have_one_database(
     command, before, after, asked, monkeypatch, capfd
 ):
     opened = []
-    monkeypatch.setattr("dsbisect.cli.machines.refuse_database", opened.append)
+    monkeypatch.setattr("dsbisect.cli.followed_run.refuse_database", opened.append)
     monkeypatch.setenv("DSBISECT_ON", "of the variable")
     monkeypatch.setattr(sys, "argv", ["dsbisect", "machines", *before, command, "lab-2", *after])
     with pytest.raises(SystemExit):

@@ -17,7 +17,7 @@ from dsbisect.cli.watch import app
 from dsbisect.search_options import SearchOptions
 from dsbisect.watch_study import WatchedLoad, WatchFile, read_watch
 from dsbisect.watched_rows import RowLook, RowsPass
-from dsharness.errors import InconclusiveError, InstanceError, MatrixError, PackageError, UsageError
+from dsharness.errors import InconclusiveError, InstanceError, MatrixError, PackageError
 from dsharness.matrix import find_workload
 from dsharness.model import Campaign, Image, Row
 from dsharness.progress import Progress
@@ -266,6 +266,22 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path, lines: list[str], sai
 
 
 @pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ("workload: kerberos-as", "'kerberos-as' uses kerberos, but 'debian-sid'"),
+        ("workload: bind-one, metric: latency", "latency says nothing of workload 'bind-one'"),
+    ],
+)
+def test_a_load_that_does_not_fit_is_refused(tmp_path: Path, load: str, said: str) -> None:
+    path = tmp_path / "watch.yaml"
+    path.write_text(f"id: w\nrows: [debian-sid]\nloads: [{{{load}}}]\n", encoding="utf-8")
+    with pytest.raises(MatrixError) as caught:
+        read_watch(path, MATRIX)
+    assert said in caught.value.message
+    assert caught.value.message.startswith(f"{path}:3: loads[0].workload: ")
+
+
+@pytest.mark.parametrize(
     ("lines", "told"),
     [
         (("rows: [debian-sit]",), ":3: rows[0]: value 'debian-sit': no row 'debian-sit'"),
@@ -336,20 +352,6 @@ def test_a_watch_is_checked_without_measuring(tmp_path: Path) -> None:
     ]
     path.write_text("id: w\n", encoding="utf-8")
     assert isinstance(CliRunner().invoke(app, check).exception, MatrixError)
-
-
-@pytest.mark.parametrize(
-    ("load", "said"),
-    [
-        ("workload: kerberos-as", "'kerberos-as' uses kerberos, but 'debian-sid'"),
-        ("workload: bind-one, metric: latency", "latency says nothing of workload 'bind-one'"),
-    ],
-)
-def test_a_load_that_does_not_fit_is_refused(tmp_path: Path, load: str, said: str) -> None:
-    path = tmp_path / "watch.yaml"
-    path.write_text(f"id: w\nrows: [debian-sid]\nloads: [{{{load}}}]\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=said):
-        read_watch(path, MATRIX)
 
 
 def test_a_row_alone_can_be_watched(tmp_path: Path) -> None:

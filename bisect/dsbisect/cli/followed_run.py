@@ -1,0 +1,98 @@
+"""`bisect … --on` and `attach`: a run of several machines is shown until it has its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from dsbisect.cli.common_options import MACHINES, refuse_database
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from dsbisect.shared_studies import Shared
+    from dsharness.model import Campaign, SharedRun
+    from dsresults.store import Store
+
+
+def follow_shared(
+    document: Mapping[str, JsonValue],
+    output: Path | None,
+    *,
+    on: str,
+    store: str | None,
+    machines: str | None,
+    class_name: str,
+    events: bool,
+    as_json: bool,
+) -> None:
+    """`bisect … --on`: begin the run, or find the one that is under way, and show it."""
+    from dsmany.attached import begin_run
+    from dsmany.fleet import MachineCount
+
+    count = MachineCount.read(machines or MACHINES)
+    with shared_store(on, store=store) as shared:
+        run = begin_run(
+            shared, document,
+            machines=count.at_most, at_least=count.at_least, class_name=class_name,
+        )  # fmt: skip
+        typer.echo(f"run {run.id}", err=True)
+        follow_run(shared, run, output, events=events, as_json=as_json)
+
+
+def follow_run(
+    store: Store, run: SharedRun, output: Path | None, *, events: bool, as_json: bool
+) -> None:
+    from dsbisect.cli.search_progress import Events, Watch
+    from dsbisect.shared_studies import shared_study
+    from dsmany.attached import until_answered
+
+    study = shared_study(run)
+    with Events() if events else Watch() as watch:
+        campaigns = until_answered(store, run, study, watch)
+    _tell(study, store, campaigns, output, as_json=as_json)
+
+
+def _tell(
+    study: Shared,
+    store: Store,
+    campaigns: tuple[Campaign, ...],
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """The answer as one machine tells it."""
+    from dsbisect.cli.bisect import tell_findings
+    from dsbisect.cli.bisect_commits import tell_commits
+    from dsbisect.commits.commits_study import CommitsResult
+    from dsbisect.rows_study import Findings
+    from dsbisect.shared_rows import SharedRows
+    from dsresults.profile_pair import stored_profiles
+
+    if isinstance(study, SharedRows):
+        samples, images = store.measured_in(campaigns)
+        profiles = stored_profiles(store, (each.id for each in campaigns))
+        findings = Findings(
+            campaigns=campaigns, samples=tuple(samples), images=images, profiles=profiles
+        )
+        tell_findings(study.request, findings, output, as_json=as_json)
+        return
+    outcome = CommitsResult.of_run(campaigns, store)
+    tell_commits(study.ask.matrix, outcome, output, as_json=as_json)
+
+
+@contextmanager
+def shared_store(on: str, *, store: str | None = None) -> Iterator[Store]:
+    """The store that machines share; UsageError for one that they cannot, or for --store too."""
+    from dsharness.errors import UsageError
+    from dsresults.store import Store
+
+    if store:
+        raise UsageError("--store and --on: two databases", hint="leave out --store")
+    refuse_database(on)
+    with Store.open(on) as shared:
+        yield shared
