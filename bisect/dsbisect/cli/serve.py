@@ -125,11 +125,11 @@ class StoredPages:
     def _report(self, name: str, file: str) -> ServedPage | None:
         from dsbisect.cli.stored_answers import stored_answer
         from dsbisect.page_server import told
-        from dsharness.errors import StoreError
+        from dsharness.errors import StoreError, UsageError
 
         try:
             found = stored_answer(self.store, self.matrix, [name])
-        except StoreError as error:
+        except (StoreError, UsageError) as error:
             return told(HTTPStatus.NOT_FOUND, str(error))
         with tempfile.TemporaryDirectory(prefix="dsbisect-page-") as folder:
             page = found.write(Path(folder))

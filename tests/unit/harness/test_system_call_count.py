@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dsharness.measure.exact_count import agreed
+from dsharness.measure.exact_count import APART, agreed
 from dsharness.measure.exact_counters import TRACED, Strace, counts_of, not_traced
 from dsharness.measure.metrics import FSYNCS, FUTEXES, SYSCALLS
 
@@ -38,8 +38,8 @@ def test_a_call_counts_once_where_it_begins() -> None:
 def test_waits_for_threads_agree_less_closely_than_calls() -> None:
     """As counted on a busy machine: the calls of the same searches agreed to 2 %."""
     waits = [4.67, 4.54, 4.81, 5.46, 6.54, 1.8]
-    assert agreed(waits, Strace().close(FUTEXES), FUTEXES.floor or 0.0) == pytest.approx(4.605)
-    assert agreed(waits, Strace().close(SYSCALLS), SYSCALLS.floor or 0.0) is None
+    assert agreed(waits, Strace().close(FUTEXES), APART) == pytest.approx(4.605)
+    assert agreed(waits, Strace().close(SYSCALLS), APART) is None
 
 
 WRITER = """
