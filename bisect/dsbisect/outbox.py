@@ -88,9 +88,9 @@ def _refuse_clear_text(url: str) -> None:
     """UsageError for what has no host, or would go over a network without TLS."""
     try:
         parts = urllib.parse.urlsplit(url)
-        host = parts.hostname
     except ValueError:
-        host = None
+        parts = urllib.parse.SplitResult("", "", "", "", "")
+    host = parts.hostname
     if not host:
         raise UsageError(
             f"--to {without_credentials(url)}: no host to deliver to", hint=f"write {FORMS}"
