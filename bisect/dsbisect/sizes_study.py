@@ -6,15 +6,14 @@ is stored counts: the same request goes on where it was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.containers.engine import Engine
-from dsharness.errors import CandidateError
 from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.model import DirectoryWorkload, Sample, Workload
+from dslab.laboratory import Laboratory, refuse_failed
 from dslab.watcher import Watcher
 from dsresults.compare.size_growth import SizeGrowth, grown
 from dsresults.store import Store
@@ -41,7 +40,7 @@ def measure_sizes(
 ) -> SizeGrowth:
     """Prepare the rows at each size, and measure those that can be made there."""
     sized, taken = request.sized, dict[int, list[Sample]]()
-    failed = dict[int, dict[str, CandidateError]]()
+    labs = dict[int, Laboratory]()
     watcher.begin([f"{row}@{users}" for users in sized for row in request.rows], 1)
     for users, load in sized.items():
         asked = replace(request, workloads=(load,))
@@ -49,7 +48,7 @@ def measure_sizes(
         with row_lab(
             asked, request.rows, 1, engine=engine, store=store, watcher=watcher, duet=False
         ) as lab:
-            failed[users] = lab.failures
+            labs[users] = lab
             made = tuple(row for row in request.rows if row not in lab.failures)
             campaigns = OpenCampaigns(
                 asked=request, kind="sizes", lab=lab, store=store, watcher=watcher
@@ -57,7 +56,8 @@ def measure_sizes(
             taken[users] = campaigns.valid(load, made, request.runs, later) if made else []
     begun = [sample.started_at for samples in taken.values() for sample in samples]
     if not begun:
-        raise _first(failed.values())
+        for lab in labs.values():
+            refuse_failed(lab)
     return SizeGrowth(
         workload_id=request.load.id,
         title=request.load.title,
@@ -69,11 +69,6 @@ def measure_sizes(
             find_metric(request.metric),
             request.rows,
             taken,
-            {users: {row: str(why) for row, why in each.items()} for users, each in failed.items()},
+            {users: lab.unmeasurable for users, lab in labs.items()},
         ),
     )
-
-
-def _first(failed: Iterable[dict[str, CandidateError]]) -> CandidateError:
-    """Why no row could be made at the smallest size; others are told as they happen."""
-    return next(error for each in failed for error in each.values())

@@ -31,8 +31,7 @@ from dsharness.matrix import find_row, find_settings, find_workload
 from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Boundary, Matrix, Sample, Value, Workload
 from dsharness.yaml_files.problems import FileProblemsError, KeyPath, Problem
-from dsharness.yaml_files.shape import read_checked
-from dsharness.yaml_files.yaml_source import read_document
+from dsharness.yaml_files.shape import read_checked, refuse_problems
 from dslab.candidates import check_loads
 from dslab.lab_conditions import refuse_shares
 from dslab.watcher import Watcher
@@ -111,8 +110,7 @@ def read_watch(path: Path, matrix: Matrix) -> WatchFile:
     found = read_checked(path, WatchFile, hint=HINT).model_copy(update={"folder": path.parent})
     problems = [*_contradictions(found, matrix), *_unknown_names(found, matrix)]
     problems += () if problems else _unfit_loads(found, matrix)
-    if problems:
-        raise FileProblemsError(path, problems, read_document(path, hint=HINT).places, hint=HINT)
+    refuse_problems(path, problems, hint=HINT)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder, refuse_database
+from dsbisect.cli.common_options import AsJson, EventLines, ReportFolder, refuse, refuse_database
 from dsbisect.cli.followed_run import follow_run, shared_store
 
 if TYPE_CHECKING:
@@ -95,9 +95,10 @@ def worker(
     from dsmany.this_machine import this_machine
     from dsmany.worker import FleetWorker
 
-    if insecure and not registry:
-        raise UsageError(
-            "--registry-insecure without --registry: nobody reads it",
+    if not registry:
+        refuse(
+            "without --registry: nobody reads it",
+            {"--registry-insecure": insecure},
             hint="--registry HOST[:PORT]/PATH, or leave it out",
         )
     shared = Registry.named(registry, insecure=insecure) if registry else None

@@ -99,19 +99,11 @@ def check(
 
 def _refuse_unfit(matrix: Matrix, row: str, load: Workload) -> None:
     """UsageError for a load that the row cannot answer with the matrix's own settings."""
-    from dsharness.machine.host import available_cpus
     from dsharness.matrix import find_row, find_settings
-    from dsharness.measure.ways import way_for
-    from dsharness.model import DECIDER
-    from dslab.lab_conditions import LabConditions
+    from dslab.candidates import check_loads
 
-    known = find_row(matrix, row)
-    LabConditions(
-        matrix=matrix,
-        settings=find_settings(matrix, matrix.defaults.settings),
-        workloads=(load,),
-        way=way_for(available_cpus(), DECIDER, duet=False, can_pin=False, can_move=False),
-    ).refuse_unfit(known.id, known.system)
+    settings = find_settings(matrix, matrix.defaults.settings)
+    check_loads(matrix, (find_row(matrix, row),), (load,), settings)
 
 
 def _understood(load: Workload) -> list[str]:

@@ -26,7 +26,13 @@ from dsharness.model import (
     WorkloadFile,
 )
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
-from dsharness.yaml_files.shape import Schema, document_findings, read_checked, schema_of
+from dsharness.yaml_files.shape import (
+    Schema,
+    document_findings,
+    read_checked,
+    refuse_problems,
+    schema_of,
+)
 from dsharness.yaml_files.yaml_source import read_document
 
 NAME = "matrix.yaml"
@@ -138,9 +144,7 @@ def _read_workload(path: Path) -> Workload:
     """A load that its user wrote; MatrixError with everything that is wrong in it."""
     hint = WORKLOAD_HINT
     (found,) = read_checked(path, WorkloadFile, hint=hint).workloads
-    findings = list(workload_contradictions(0, found))
-    if findings:
-        raise FileProblemsError(path, findings, read_document(path, hint=hint).places, hint=hint)
+    refuse_problems(path, list(workload_contradictions(0, found)), hint=hint)
     return found.model_copy(update={"file": str(path)})
 
 

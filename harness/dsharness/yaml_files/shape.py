@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -172,6 +172,12 @@ def document_findings(model: type[Value], document: Document) -> list[Problem]:
     unread = {each.path for each in document.findings if each.value is not None}
     shape = shape_findings(model, document.data, document.places)
     return [*document.findings, *(each for each in shape if each.path not in unread)]
+
+
+def refuse_problems(path: Path, problems: Sequence[Problem], *, hint: str) -> None:
+    """FileProblemsError with file and line of each, for what was found after a file was read."""
+    if problems:
+        raise FileProblemsError(path, problems, read_document(path, hint=hint).places, hint=hint)
 
 
 def read_checked(path: Path, model: type[V], *, hint: str = "correct the file") -> V:

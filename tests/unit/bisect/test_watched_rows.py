@@ -258,11 +258,17 @@ BRANCHES = "branches: [{name: main, since: v1}]"
     ],
 )
 def test_what_cannot_be_watched_is_refused(tmp_path: Path, lines: list[str], said: str) -> None:
-    path = tmp_path / "watch.yaml"
-    path.write_text("\n".join(["id: w", "loads: [{workload: bind-one}]", *lines]), encoding="utf-8")
+    error = refused(tmp_path, "loads: [{workload: bind-one}]", *lines)
+    assert said in f"{error.message} {error.hint}"
+
+
+def refused(folder: Path, *lines: str) -> MatrixError:
+    """The error of a watch with these lines below its id."""
+    path = folder / "watch.yaml"
+    path.write_text("\n".join(["id: w", *lines]), encoding="utf-8")
     with pytest.raises(MatrixError) as caught:
         read_watch(path, MATRIX)
-    assert said in f"{caught.value.message} {caught.value.hint}"
+    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -273,12 +279,9 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path, lines: list[str], sai
     ],
 )
 def test_a_load_that_does_not_fit_is_refused(tmp_path: Path, load: str, said: str) -> None:
-    path = tmp_path / "watch.yaml"
-    path.write_text(f"id: w\nrows: [debian-sid]\nloads: [{{{load}}}]\n", encoding="utf-8")
-    with pytest.raises(MatrixError) as caught:
-        read_watch(path, MATRIX)
-    assert said in caught.value.message
-    assert caught.value.message.startswith(f"{path}:3: loads[0].workload: ")
+    error = refused(tmp_path, "rows: [debian-sid]", f"loads: [{{{load}}}]")
+    assert said in error.message
+    assert error.message.startswith(f"{tmp_path}/watch.yaml:3: loads[0].workload: ")
 
 
 @pytest.mark.parametrize(
@@ -294,11 +297,8 @@ def test_a_load_that_does_not_fit_is_refused(tmp_path: Path, load: str, said: st
 def test_a_wrong_line_of_a_watch_is_named(
     tmp_path: Path, lines: tuple[str, ...], told: str
 ) -> None:
-    path = tmp_path / "watch.yaml"
-    path.write_text("\n".join(["id: w", "loads: [{workload: bind-one}]", *lines]), encoding="utf-8")
-    with pytest.raises(MatrixError) as caught:
-        read_watch(path, MATRIX)
-    assert caught.value.message.startswith(f"{path}{told}")
+    error = refused(tmp_path, "loads: [{workload: bind-one}]", *lines)
+    assert error.message.startswith(f"{tmp_path}/watch.yaml{told}")
 
 
 @pytest.mark.parametrize(
@@ -311,11 +311,8 @@ def test_a_wrong_line_of_a_watch_is_named(
     ],
 )
 def test_a_wrong_load_of_a_watch_is_named(tmp_path: Path, load: str, told: str) -> None:
-    path = tmp_path / "watch.yaml"
-    path.write_text(f"id: w\nrows: [debian-sid]\nloads: [{load}]\n", encoding="utf-8")
-    with pytest.raises(MatrixError) as caught:
-        read_watch(path, MATRIX)
-    assert caught.value.message.startswith(f"{path}{told}")
+    error = refused(tmp_path, "rows: [debian-sid]", f"loads: [{load}]")
+    assert error.message.startswith(f"{tmp_path}/watch.yaml{told}")
 
 
 OWN = "workloads: [{id: own, title: own, tool: ldapload, requests: [{kind: search}]}]\n"
