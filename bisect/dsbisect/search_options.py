@@ -128,7 +128,7 @@ class SearchOptions:
             belief = replace(belief, two=2 * belief.two, ramp=belief.ramp / 3)
         if self.scatter_pct is not None:
             belief = replace(
-                belief, scatters=((max(LEAST_SCATTER, _log(self.scatter_pct) or 0.0), 1.0),)
+                belief, scatters=((max(LEAST_SCATTER, _log(self.scatter_pct) or 0.0), 1.0),), layouts=()
             )
         return belief
 

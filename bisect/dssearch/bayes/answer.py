@@ -147,7 +147,7 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     names, visible = beliefs.line.names, visible_pct(beliefs, certainty)
-    chance = beliefs.nothing(certainty)
+    chance = beliefs.nothing_above(math.log1p(visible / 100))
     shape, head, between = _nature_of_none(beliefs)
     return beliefs.boundary(
         found=False,
@@ -160,8 +160,9 @@ def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
             beliefs.question,
             names[beliefs.low],
             names[beliefs.high],
-            by=f"{_by_metric(beliefs.decider)} (chance {chance:.1%})",
+            by=_by_metric(beliefs.decider),
             visible_pct=visible,
+            chance=chance,
         )
         + between
         + _smaller(visible, certainty)
@@ -332,11 +333,13 @@ def _by_metric(decider: Metric) -> str:
     return "" if decider.name == DECIDER else f" by {decider.label}"
 
 
-def _none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
+def _none_text(
+    question: Question, first: str, last: str, *, by: str, visible_pct: float, chance: float
+) -> str:
     """The ends agree as far as these runs could show; no culprit is named."""
     return (
-        f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}"
-        f"; smallest drop this run could have seen: {visible_pct:.0f} %"
+        f"{NO_DIFFERENCE} of {visible_pct:.0f} % or more found between {first} and {last} with "
+        f"{question.workload_id}{by} (chance {chance:.1%})"
     )
 
 

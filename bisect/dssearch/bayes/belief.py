@@ -31,7 +31,7 @@ class Certainty:
     level: float = 0.95
     real: float = 0.98  # that there is a step at all, before one is named
     none: float = 0.97  # that there is no step, before "no difference" is answered
-    unseen_odds: float = 1.0  # of a step of any one size, before "no difference" is answered
+    unseen_odds: float = 0.4  # of a step of any one size, before "no difference" is answered
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
     smallest: float | None = None  # a log: instead of that, if you know what matters to you
     inside: int = 0  # places between the ends that are measured before "no difference" is answered
@@ -168,7 +168,8 @@ class Beliefs:
 
     def refuted(self, certainty: Certainty) -> bool:
         """(15): nothing that is looked for, and no size of it could have hidden."""
-        at_most = self._flat(certainty) + self.posterior.at_most_below(self.least(certainty))
+        least = self.least(certainty)
+        at_most = self._flat(least) + self.posterior.at_most_below(least)
         if at_most < certainty.none or self.nothing(certainty) < certainty.none:
             return False
         return self._unseen_odds(certainty) <= certainty.unseen_odds
@@ -182,13 +183,16 @@ class Beliefs:
 
     def nothing(self, certainty: Certainty) -> float:
         """The chance of no step and no ramp, or of one too small to be looked for."""
-        return self._flat(certainty) + self.posterior.below(self.least(certainty))
+        return self.nothing_above(self.least(certainty))
 
-    def _flat(self, certainty: Certainty) -> float:
-        """The chance of no step, and of a ramp too small to be looked for."""
+    def nothing_above(self, size: float) -> float:
+        """The chance of no step and no ramp, or of one below that size (a log)."""
+        return self._flat(size) + self.posterior.below(size)
+
+    def _flat(self, size: float) -> float:
+        """The chance of no step, and of a ramp below that size."""
         found = self.posterior
-        small = abs(found.rise) < self.least(certainty)
-        return found.none + (found.ramp if small else 0.0)
+        return found.none + (found.ramp if abs(found.rise) < size else 0.0)
 
     def ramped(self, certainty: Certainty) -> bool:
         """(16): many small steps instead of one."""

@@ -24,7 +24,8 @@ COARSE = 2.0  # of these per scatter
 NEAR = 2.0  # times smaller or larger than expected
 MOST = 300  # points in all
 SPREAD = np.exp(np.linspace(-1.1, 1.1, 7))  # noises around the estimated one
-PRIOR_SAMPLES = 2.0  # the prior noise counts as this many
+LOUDEST = 2.0  # a log
+FAR_RUNS = 3.0  # robust deviations: further away a run says nothing of the noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +64,7 @@ class Lattice:
 def lattice(middles: Floats, errors: Floats, belief: Belief) -> Lattice:
     """Around these middles, each known with an error of its own."""
     width = float(errors.min()) / FINENESS
-    scatter = max(size for size, _ in belief.scatters)
+    scatter = max(builds.size for builds in belief.builds)
     ticks, coarse = _ticks(middles, errors, width, scatter)
     while len(ticks) > MOST:
         width *= 1.5
@@ -82,7 +83,7 @@ def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
     below, above = grid.bounds
     # a step far below the noise could be told from none by hundreds of runs only
     least = belief.least_step(noise)
-    lows = [max(least, belief.least_in_scatter * size) for size, _ in belief.scatters]
+    lows = [max(least, belief.least_in_scatter * builds.size) for builds in belief.builds]
     # what was measured is possible: a count may begin at nothing
     most = max(belief.most_log, float(grid.levels[-1] - grid.levels[0]))
     shares = np.stack([_log_uniform(below, above, low, max(most, 2 * low)) for low in lows])
@@ -115,16 +116,22 @@ def _ticks(middles: Floats, errors: Floats, width: float, scatter: float) -> tup
 
 
 def noise_estimate(seen: Evidence, belief: Belief) -> float:
-    """A robust guess, so that the lattice lies well; its weight is judged later."""
+    """Return the likeliest size, so that the lattice lies well; its weight is judged later.
+
+    It is the mode of the prior times the likelihood of what runs of one candidate differ by.
+    """
     middles = seen.middles
     rest = np.abs(seen.values - middles[seen.owner]) / seen.scales
     freedom = len(rest) - len(middles)
     if freedom <= 0:
         return belief.noise
-    rest = np.minimum(rest, 3 * max(belief.least_noise, 1.5 * float(np.median(rest[rest > 0]))
-                                    if np.any(rest > 0) else belief.least_noise))  # fmt: skip
-    square = PRIOR_SAMPLES * belief.noise**2 + float(np.sum(rest**2))
-    return max(belief.least_noise, math.sqrt(square / (PRIOR_SAMPLES + freedom)))
+    moved = rest[rest > 0]
+    usual = 1.5 * float(np.median(moved)) if len(moved) else 0.0
+    square = float(np.sum(np.minimum(rest, FAR_RUNS * max(belief.least_noise, usual)) ** 2))
+    sizes = np.geomspace(belief.least_noise, max(LOUDEST, belief.noise), 120)
+    prior = np.array([belief.log_noise_prior(float(size)) for size in sizes])
+    fit = prior - freedom * np.log(sizes) - square / (2 * sizes**2)
+    return float(sizes[np.argmax(fit)])
 
 
 def noises_around(noise: float, belief: Belief) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ from dssearch.bayes.evidence import Evidence
 from dssearch.bayes.lattice import Lattice
 from dssearch.bayes.machine_offsets import Shifts
 from dssearch.bayes.noise_shapes import Ways
-from dssearch.bayes.prior import Belief
+from dssearch.bayes.prior import Belief, Scatter
 from dssearch.bayes.track import TINY, Floats, Ints
 
 UNLIKELY = 12.0  # nats below the likeliest
@@ -60,7 +60,7 @@ def log_likelihood(
     fit = tables.max(-1).sum(-1) + ways.log_prior
     kept = np.flatnonzero(fit >= fit.max() - UNLIKELY)
     tables, ways = tables[kept], ways.only(kept)
-    weights = np.log([weight for _, weight in belief.scatters])
+    weights = np.log([builds.chance for builds in belief.builds])
     shares = _odd_shares(seen.positions, belief)
     scattered = _of_builds(tables, grid, belief, steps, shares)
     return scattered, ways.each_scattered(weights)
@@ -99,10 +99,10 @@ def _of_builds(
     peak = tables.max(-1, keepdims=True)
     likely = np.exp(tables - peak).reshape(-1, len(grid.levels))
     mixed, odd = [], []
-    for (scatter, _), far in zip(belief.scatters, steps, strict=True):
+    for builds, far in zip(belief.builds, steps, strict=True):
         spread = likely
-        if scatter > grid.width / 3:
-            kernel = np.exp(-0.5 * (distance / scatter) ** 2) * grid.cells[None, :]
+        if builds.size > grid.width / 3:
+            kernel = off_source(distance, builds) * grid.cells[None, :]
             kernel /= kernel.sum(1, keepdims=True)
             spread = likely @ kernel.T
         alone = shares * (likely @ (far * grid.cells).T).reshape(tables.shape)
@@ -110,6 +110,17 @@ def _of_builds(
         mixed.append(np.log(whole) + peak)
         odd.append(alone / whole)
     return Likelihood(tables=np.concatenate(mixed), odd=np.concatenate(odd))
+
+
+LAYOUT_SPREAD = 0.3  # of a layout's size: how alike the builds of one layout are
+
+
+def off_source(distance: Floats, builds: Scatter) -> Floats:
+    """How likely a build is to lie so far off its source, up to a constant."""
+    if not builds.layouts:
+        return np.asarray(np.exp(-0.5 * (distance / builds.size) ** 2))
+    near = (np.abs(distance) - builds.size) / (LAYOUT_SPREAD * builds.size)
+    return np.asarray(np.exp(-0.5 * near**2))
 
 
 SHORTEST = 3  # steps; fewer are told apart as steps

@@ -3,7 +3,8 @@
 The log of each cost is the level of its candidate, plus the speed in its turn, plus noise. The
 speed is a random walk from turn to turn that jumps where a session begins, or it drifts steadily.
 The levels are free, so that a step is not mistaken for a change of speed or the other way round;
-how far the speed walks, jumps and drifts is what makes the values likeliest.
+how far the speed walks, jumps and drifts is what makes the values likeliest. A run that strays from
+both weighs less, as a Student's t has it: else it would take its turn's other run with it.
 
 How much less a run on a disturbed machine counts.
 
@@ -32,7 +33,10 @@ JUMPS = (0.1, 1.0, 10.0, 1000.0)  # between sessions
 DRIFT = 100.0  # variance of a steady drift over all turns
 CLEAR_NATS = 2.0  # by so many nats a changing speed must explain the values better
 FREE = 4  # runs more than candidates, before anything can be told
-FAR = 4.0  # an outlier says nothing of the speed
+STRAY_TAIL = 4.0  # degrees of freedom: how far a run strays from its level and its turn's speed
+FIRST_WEIGHT = 0.1
+REFITS = 3  # of those weights
+NEAR = 2  # turns on each side, of which the median is a first guess of the speed
 SAME = 1e-6  # of the noise: a rest below it is none
 
 
@@ -45,11 +49,12 @@ class _Runs:
     turns: Ints  # of each run: turns are counted from 0
     begins: Flags  # of each turn: the first of its machine
     jumps: Flags  # of each turn: the first of its session
+    weights: Floats  # of each run: how much it says, 1 where it does not stray
 
     @cached_property
-    def sized(self) -> Ints:
-        """Of each turn: its runs."""
-        return np.bincount(self.turns).astype(np.int64)
+    def sized(self) -> Floats:
+        """Of each turn: its runs, as much as they weigh."""
+        return np.bincount(self.turns, weights=self.weights)
 
     @cached_property
     def plain(self) -> _Columns:
@@ -66,8 +71,9 @@ class _Runs:
 
     def _columns(self, columns: Floats, known: Floats) -> _Columns:
         runs = np.column_stack([columns, self.values])
-        firsts = np.cumsum(self.sized) - self.sized
-        return _Columns(runs=runs, turns=np.add.reduceat(runs, firsts, axis=0), known=known)
+        firsts = np.flatnonzero(np.diff(self.turns, prepend=-1))
+        weighed = runs * self.weights[:, None]
+        return _Columns(runs=runs, turns=np.add.reduceat(weighed, firsts, axis=0), known=known)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,7 +81,7 @@ class _Columns:
     """What each run is made of, with its value as the last column."""
 
     runs: Floats
-    turns: Floats  # the sums of each turn's runs
+    turns: Floats  # the weighed sums of each turn's runs
     known: Floats  # of each column in advance: a precision
 
 
@@ -93,6 +99,7 @@ class _Fit:
     """The likeliest levels when the speed moves in one way."""
 
     surprise: float
+    motion: _Motion
     levels: Floats
     worth: Floats  # candidate, candidate: precision of the levels, in that of one run
     speed: Floats  # of each run
@@ -110,17 +117,18 @@ def without_speed(seen: Evidence) -> Evidence:
     order = np.argsort(seen.machines, kind="stable")
     runs = _runs(seen, order)
     jumps = JUMPS if runs.jumps.any() else (0.0,)
+    # what strays together may be right, so no run is left out in advance
+    runs = replace(runs, weights=np.maximum(FIRST_WEIGHT, _weights(_first_rests(runs))))
     still, best = _steady(runs, jumps), _moving(runs, jumps)
-    clean = _without_outliers(runs, min(still, best, key=lambda fit: fit.surprise))
-    if clean is not runs:
-        runs, still, best = clean, _steady(clean, jumps), _moving(clean, jumps)
+    runs = _reweighed(runs, min(still, best, key=lambda fit: fit.surprise))
+    still, best = _steady(runs, jumps), _moving(runs, jumps)
     if best.surprise + (0.0 if _paired(runs) else CLEAR_NATS) > still.surprise:
         if not runs.jumps.any():
             return seen
         best = still
-    speed = np.empty_like(best.speed)
-    speed[order] = best.speed
-    return _seen_at(seen, replace(best, speed=speed))
+    speed, weights = np.empty_like(best.speed), np.empty_like(best.speed)
+    speed[order], weights[order] = best.speed, runs.weights
+    return _seen_at(seen, replace(best, speed=speed), weights)
 
 
 def _runs(seen: Evidence, order: Ints) -> _Runs:
@@ -136,6 +144,7 @@ def _runs(seen: Evidence, order: Ints) -> _Runs:
         turns=np.cumsum(new_turn) - 1,
         begins=new_machine[new_turn],
         jumps=new_session[new_turn],
+        weights=np.ones(len(order)),
     )
 
 
@@ -160,14 +169,14 @@ def _best(runs: _Runs, motions: Sequence[_Motion]) -> _Fit:
     return min((_fit(runs, each) for each in motions), key=lambda fit: fit.surprise)
 
 
-def _seen_at(seen: Evidence, fit: _Fit) -> Evidence:
+def _seen_at(seen: Evidence, fit: _Fit, weights: Floats) -> Evidence:
     level = fit.levels[seen.owner]
     rest = seen.values - fit.speed - level
     free = len(rest) - len(seen.positions)
     # the speed has taken a part of the noise with it
-    size = np.sqrt(max(TINY, float(rest @ rest)) / free)
-    counts = seen.counts
-    common = 1 / float(fit.worth.sum()) - 1 / len(rest)
+    size = np.sqrt(max(TINY, float(rest @ (rest * weights))) / free)
+    counts = np.bincount(seen.owner, weights=weights)
+    common = 1 / float(fit.worth.sum()) - 1 / float(weights.sum())
     doubt = counts * (np.diag(np.linalg.inv(fit.worth)) - common)
     wider = np.sqrt(np.maximum(1.0, doubt))[seen.owner]
     alone = np.bincount(seen.turns - seen.turns.min())[seen.turns - seen.turns.min()] == 1
@@ -193,15 +202,16 @@ def _fit(runs: _Runs, motion: _Motion) -> _Fit:
         root, _ = dpbtrf(bands)
         weighed = fitted.runs - dpbtrs(root, fitted.turns)[0][runs.turns]
         size += 2 * float(np.log(root[1]).sum()) + float(np.log(walk).sum())
-    worth = columns.T @ weighed[:, :-1] + np.diag(fitted.known)
-    found = np.asarray(np.linalg.solve(worth, columns.T @ weighed[:, -1]), dtype=np.float64)
+    heavy = columns * runs.weights[:, None]
+    worth = heavy.T @ weighed[:, :-1] + np.diag(fitted.known)
+    found = np.asarray(np.linalg.solve(worth, heavy.T @ weighed[:, -1]), dtype=np.float64)
     left = weighed[:, -1] - weighed[:, :-1] @ found  # the noise's part
     levels: Floats = found[:count]
     rest = runs.values - runs.own @ levels
-    square = max(TINY, float(rest @ left))
+    square = max(TINY, float(rest @ (left * runs.weights)))
     surprise = 0.5 * (size + float(np.linalg.slogdet(worth)[1]) + free * np.log(square))
     return _Fit(
-        surprise=surprise, levels=levels, worth=_without_drift(worth, len(levels)),
+        surprise=surprise, motion=motion, levels=levels, worth=_without_drift(worth, len(levels)),
         speed=rest - left, noise=float(np.sqrt(square / free)),
     )  # fmt: skip
 
@@ -225,16 +235,47 @@ def _without_drift(worth: Floats, count: int) -> Floats:
     return alone
 
 
-def _without_outliers(runs: _Runs, fit: _Fit) -> _Runs:
-    """The same where no run is farther from its level and the machine's speed than is usual."""
-    rest = runs.values - runs.own @ fit.levels - fit.speed
-    known = np.abs(rest) > TINY + SAME * fit.noise  # what ran once is where its level is
-    if not known.any():
-        return runs
-    most = FAR * 1.4826 * float(np.median(np.abs(rest[known])))
-    if np.abs(rest).max() <= most:
-        return runs
-    return replace(runs, values=runs.values - rest + np.clip(rest, -most, most))
+def _first_rests(runs: _Runs) -> Floats:
+    """How far each run lies off its candidate's median and the median of the turns around it."""
+    rest = runs.values - _medians(runs.values, np.argmax(runs.own, axis=1))
+    firsts = np.flatnonzero(np.diff(runs.turns, prepend=-1))
+    parts = np.flatnonzero(runs.begins | runs.jumps)
+    first, last = parts, np.append(parts[1:], len(runs.begins)) - 1
+    part = np.searchsorted(parts, np.arange(len(firsts)), side="right") - 1
+    turns = np.arange(len(firsts))
+    begin = firsts[np.maximum(turns - NEAR, first[part])]
+    ends = np.append(firsts, len(rest))
+    end = ends[np.minimum(turns + NEAR, last[part]) + 1]
+    speed = np.array([np.median(rest[one:two]) for one, two in zip(begin, end, strict=True)])
+    off: Floats = rest - speed[runs.turns]
+    return off
+
+
+def _medians(values: Floats, owner: Ints) -> Floats:
+    """Of each run the median of its candidate."""
+    middles = np.empty_like(values)
+    for candidate in np.unique(owner):
+        own = owner == candidate
+        middles[own] = np.median(values[own])
+    return middles
+
+
+def _weights(rest: Floats) -> Floats:
+    """How much runs say that lie so far off; what ran once may be where its level is."""
+    known = np.abs(rest)[np.abs(rest) > SAME * np.abs(rest).max(initial=TINY)]
+    if not len(known):
+        return np.ones(len(rest))
+    size = 1.4826 * float(np.median(known))
+    return np.minimum(1.0, (STRAY_TAIL + 1) / (STRAY_TAIL + (rest / size) ** 2))
+
+
+def _reweighed(runs: _Runs, fit: _Fit) -> _Runs:
+    """The same with the weights that this motion of the speed leaves."""
+    for _ in range(REFITS):
+        rest = runs.values - runs.own @ fit.levels - fit.speed
+        runs = replace(runs, weights=_weights(rest))
+        fit = _fit(runs, fit.motion)
+    return runs
 
 
 GROWTHS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])

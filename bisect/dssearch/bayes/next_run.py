@@ -86,7 +86,14 @@ def bits(found: Posterior, options: Sequence[int | Split], *, every: bool = Fals
         [option.buildable * option.news if isinstance(option, Split) else 1.0 for option in options]
     )
     useful: Floats = _repeated(found, options, np.maximum(0.0, result)) * buildable[:, None]
-    return useful
+    return useful * _ordinary(found, options)[:, None]
+
+
+def _ordinary(found: Posterior, options: Sequence[int | Split]) -> Floats:
+    """The chance of each that it is no odd one: the level of one that differs alone tells nothing."""
+    top = int(np.argmax(found.stepped))
+    odd = found.odd_chances(top if found.stepped[top] > found.none else None)
+    return np.array([1.0 if isinstance(o, Split) else max(0.0, 1.0 - odd[o]) for o in options])
 
 
 def _repeated(found: Posterior, options: Sequence[int | Split], fresh: Floats) -> Floats:

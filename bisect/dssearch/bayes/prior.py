@@ -16,6 +16,15 @@ EXACT_SCATTERS = ((0.002, 0.7), (0.01, 0.3))
 
 
 @dataclass(frozen=True, kw_only=True)
+class Scatter:
+    """By how much two builds of one source may differ, however often they are run."""
+
+    size: float  # a deviation of logs
+    chance: float
+    layouts: bool = False  # a build lies one size above its source or one below, never between
+
+
+@dataclass(frozen=True, kw_only=True)
 class Belief:
     """Chances of each kind of history, and the sizes of effects and noise that are plausible.
 
@@ -38,8 +47,20 @@ class Belief:
     scatters: tuple[tuple[float, float], ...] = (
         (0.002, 0.3), (0.008, 0.4), (0.02, 0.2), (0.04, 0.1),
     )  # fmt: skip
+    layouts: tuple[tuple[float, float], ...] = ()  # the same, of builds in one of two layouts
     odd: float = 0.004  # of one candidate, that it differs from both its neighbours
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
+
+    @property
+    def builds(self) -> tuple[Scatter, ...]:
+        """What builds may differ by; the chances sum to 1."""
+        total = sum(chance for _, chance in (*self.scatters, *self.layouts))
+        kinds = ((False, self.scatters), (True, self.layouts))
+        return tuple(
+            Scatter(size=size, chance=chance / total, layouts=layouts)
+            for layouts, sizes in kinds
+            for size, chance in sizes
+        )
 
     @property
     def one(self) -> float:
@@ -62,6 +83,7 @@ class Belief:
             smallest_effect=min(self.smallest_effect, EXACT_EFFECT),
             noise=min(self.noise, EXACT_NOISE),
             scatters=min(self.scatters, EXACT_SCATTERS, key=max),
+            layouts=(),
         )
 
     @property
