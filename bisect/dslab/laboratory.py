@@ -1,18 +1,13 @@
-"""Candidates become ready servers: built, filled once, and started when they are needed.
-
-A laboratory also tells where its time goes: each second counts once, for what was waited for.
-"""
+"""Candidates become ready servers: built, filled once, and started when they are needed."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Literal, Self, TypeVar
+from typing import Self, TypeVar
 
 from dsbuilds.built_row import load_image, second_tool_image
 from dsbuilds.toolchains.toolchain_image import check_tools
@@ -29,64 +24,15 @@ from dsharness.measure.import_run import Stoppable
 from dsharness.measure.instance import Wrapper, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.measure.ways import Importing
-from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
+from dsharness.model import Image, Machine, Procedure, Sample, Setup, Starts, Turn
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
 from dslab.candidates import Supply
 from dslab.lab_conditions import LabConditions
+from dslab.spent_time import SpentTime
 from dslab.watcher import Preparation, Watcher
 from dsresults.store import Store
-
-Kind = Literal["runs", "builds", "fills"]
-KINDS: tuple[Kind, ...] = ("runs", "builds", "fills")  # of several at once, the first counts
-
-
-class SpentTime:
-    """A clock for what a lab does, in any of its threads; what is left is thinking."""
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._lock = threading.Lock()
-        self._seen = now()
-        self._going = Counter[Kind]()
-        self._spent: dict[Kind, float] = dict.fromkeys(KINDS, 0.0)
-        self._told = dict(self._spent)
-
-    @contextmanager
-    def on(self, kind: Kind) -> Iterator[None]:
-        """Count time for this until the block is left."""
-        self._change(kind, 1)
-        try:
-            yield
-        finally:
-            self._change(kind, -1)
-
-    @property
-    def each_s(self) -> Mapping[Kind, float]:
-        """Seconds of each kind so far."""
-        with self._lock:
-            self._count()
-            return dict(self._spent)
-
-    def since_last(self) -> dict[str, float]:
-        """The same since it was asked this before, as ``TurnTime`` has it."""
-        told, self._told = self._told, dict(self.each_s)
-        return {f"{kind}_s": round(self._told[kind] - told[kind], 3) for kind in KINDS}
-
-    def _change(self, kind: Kind, by: int) -> None:
-        with self._lock:
-            self._count()
-            self._going[kind] += by
-
-    def _count(self) -> None:
-        """Add the time since the last change to the first kind that was going on."""
-        now = self._now()
-        going: Kind | None = next((kind for kind in KINDS if self._going[kind]), None)
-        if going is not None:
-            self._spent[going] += now - self._seen
-        self._seen = now
-
 
 WORKERS = 2
 AGES_APART = 1  # turns
@@ -109,6 +55,8 @@ class Laboratory:
         self._resources = ExitStack()
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._served: Counter[str] = Counter()  # turns of each one's server since it started
+        self._starts: Counter[str] = Counter()  # of each one's servers so far
+        self._owed_s: dict[str, float] = {}  # what its start took longer than its runs since
         self._loader: Image | None = None
         self._wrapper: Wrapper | None = None
         self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
@@ -200,19 +148,39 @@ class Laboratory:
             self._wrapper = self._wrapper_of_way()
             self._runtimes = dict(self._supply.runtimes)
 
-    def prepare_more(self, candidates: Sequence[str]) -> None:
+    def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None:
         """The same for what is needed next; the error of one that fails comes from ``ready``."""
+        if starts == "anew" and not self._conditions.of_age:
+            for candidate in candidates:
+                self.retire(candidate)
         self._even_ages(candidates)
         known = self.goldens.keys() | self._refused.keys()
         missing = [each for each in candidates if each not in known]
-        if len(missing) < WORKERS:
+        if len(missing) >= WORKERS:
+            self.goldens |= self._at_once(missing, self._golden)
+        if not self._conditions.of_start:  # else one would slow the other's start down
+            self._start_together(candidates)
+
+    def _start_together(self, candidates: Sequence[str]) -> None:
+        """Servers that are to start; what each took is its share of the time for all."""
+        filled = self.goldens.keys() - self._refused.keys() - self._benches.keys()
+        waiting, before_s = [each for each in candidates if each in filled], self.spent.each_s
+        if len(waiting) < WORKERS:
             return
+        started = self._at_once(waiting, self._bench)
+        took_s = (self.spent.each_s["fills"] - before_s["fills"]) / len(waiting)
+        self._owed_s |= dict.fromkeys(started, took_s)
+
+    def _at_once(self, candidates: Sequence[str], make: Callable[[str], T]) -> dict[str, T]:
+        """What is made of each; the error of one that fails is kept for ``ready``."""
+        made: dict[str, T] = {}
         with _at_a_time(MOST_BUILDS) as pool:
-            for candidate, future in [(each, pool.submit(self._golden, each)) for each in missing]:
+            for candidate, future in [(each, pool.submit(make, each)) for each in candidates]:
                 try:
-                    self.goldens[candidate] = future.result()
+                    made[candidate] = future.result()
                 except CandidateError as error:
                     self._refused[candidate] = error
+        return made
 
     def _even_ages(self, candidates: Sequence[str]) -> None:
         """Start servers again that have served more than those that they are compared with.
@@ -241,12 +209,28 @@ class Laboratory:
         self._served.update(turn.candidates)
         # what else the machine does changes no count
         measuring = partial(self.spent.on, "runs") if way.counts else self._measuring
+        before_s = self.spent.each_s["runs"]
         taken = way.take(turn, benches, measuring)
         once = turn.workload.writes or self._conditions.of_start  # then it is not measured again
         for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
             if once or (not sample.valid and not at.usable):
                 self.retire(candidate)
             yield sample
+        self._part(turn, (self.spent.each_s["runs"] - before_s) / len(turn.candidates))
+
+    def _part(self, turn: Turn, ran_s: float) -> None:
+        """End the servers of a search's turn whose start cost no more than their runs.
+
+        A server may be some per cent slower from its start to its end: where its memory lies and
+        how its tables are hashed is drawn once. In new servers this is noise, and no difference.
+        """
+        serving = self._benches.keys() & set(turn.candidates)
+        for candidate in serving:
+            self._owed_s[candidate] -= ran_s
+        if turn.starts == "kept" or self._conditions.of_age:
+            return
+        with _at_a_time(WORKERS) as pool:
+            list(pool.map(self.retire, [each for each in serving if self._owed_s[each] <= 0]))
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
@@ -326,14 +310,16 @@ class Laboratory:
                 raise self._refused.pop(candidate)
             if candidate not in self.goldens:
                 self.goldens[candidate] = self._golden(candidate)
-            loader = self._loader
+            loader, before_s = self._loader, self.spent.each_s["fills"]
             with self.spent.on("fills"):
                 started = retry_if_killed(lambda: self._started(candidate, loader))
+            self._owed_s[candidate] = self.spent.each_s["fills"] - before_s
             self._benches[candidate] = started
         return self._benches[candidate][0]
 
     def _started(self, candidate: str, loader: Image | None) -> tuple[Bench, ExitStack]:
         cpus, keep = self._conditions.way.cpus, self._conditions.keep
+        self._starts[candidate] += 1
         with ExitStack() as made:
             instance = made.enter_context(
                 serve(self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep)
@@ -347,6 +333,7 @@ class Laboratory:
                         cpus,
                         self.machine,
                         self._procedure,
+                        start=self._starts[candidate],
                         keep=keep,
                     )
                 )

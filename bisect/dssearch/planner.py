@@ -9,11 +9,11 @@ again. They differ in where a turn's samples come from. ``Rounds`` are turns wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from dsharness.errors import InconclusiveError
-from dsharness.model import Boundary, Sample, Turn, TurnState
+from dsharness.model import Boundary, Sample, Starts, Turn, TurnState
 from dssearch.question import (
     MOST_DISTURBED,
     Answer,
@@ -33,6 +33,7 @@ def advance(
 ) -> Measure | Answer | Enough:
     """Return the next turn, or the answer; ``Enough`` where those under way have to end first."""
     under_way = [turn.candidates for turn in turns if turn.state is TurnState.PLANNED]
+    history = replace(history, ends=(question.line[0], question.line[-1]))
     step = search.next_step(question, history, under_way)
     if not isinstance(step, Wanted):
         return step
@@ -49,7 +50,17 @@ def advance(
         why=step.why,
         remaining=step.remaining,
         outlook=step.outlook,
+        anew=step.anew,
+        starts=_starts(search, step),
     )
+
+
+def _starts(search: Search, step: Wanted) -> Starts:
+    """What a server is like by chance, as where its memory lies, lasts until its next start."""
+    if step.anew:
+        return "anew"
+    rests = search.keeps if isinstance(search, Rounds) else not search.looks
+    return "kept" if rests else "afforded"
 
 
 def history_of(
@@ -160,11 +171,12 @@ class Rounds:
     looks: ClassVar[bool] = False
     missing: Callable[[History], int]  # so many further turns are wanted
     open_end: bool = False  # whether more may be asked of its campaign later
+    keeps: bool = True  # a server from one turn to the next
     later: int = 0  # samples that its user wants of other questions afterwards, for the ETA
 
     @classmethod
-    def of(cls, number: int) -> Rounds:
-        return cls(missing=lambda history: number - history.rounds)
+    def of(cls, number: int, *, keeps: bool = True) -> Rounds:
+        return cls(missing=lambda history: number - history.rounds, keeps=keeps)
 
     def next_step(
         self, question: Question, history: History, pending: Pending = ()

@@ -71,7 +71,11 @@ class Readings:
     client_us: float | None
     latencies: Latencies | None  # of all operations, where the load reports them
     instructions: float | None
+    server_step_us: float = 0.0  # in which its CPU time was read
     start_s: float | None = None  # from the server's start to its first answer
+    start_step_s: float = 0.0
+    start_cpu_s: float | None = None  # that it used until then
+    start_cpu_step_s: float = 0.0
     disturbances: float | None = None  # answers to others meanwhile; None: nobody else asked
     at_rest: Probed = field(default_factory=dict)  # the server before its first load
     after: Probed = field(default_factory=dict)  # and after this one
@@ -84,7 +88,11 @@ class Readings:
     @property
     def cost(self) -> float | None:
         """CPU time of an operation, in units of the calibrator: a slow machine costs both."""
-        each = self.each(self.server_us)
+        return self.in_units(self.server_us)
+
+    def in_units(self, cpu_us: float | None) -> float | None:
+        """So much CPU time over all operations, as the cost of one."""
+        each = self.each(cpu_us)
         return each / self.unit_us if each is not None and self.unit_us else None
 
 
@@ -94,6 +102,8 @@ class Metric:
 
     name: str
     value: Callable[[Readings], float | None]
+    # The step in which it is read: what is meant lies within half of it on either side.
+    quantum: Callable[[Readings], float | None] | None = None
     probe: Probe | None = None  # what its value needs of the server's processes
     label: str  # in a sentence: "by CPU time"
     heading: str  # of a column of its values
@@ -103,6 +113,7 @@ class Metric:
     # Another metric that shows what this one cannot: CPU time does not show locks and queues.
     witness: str | None = None
     of_start: bool = False  # one value for each start: every turn begins with a new server
+    of_age: bool = False  # first loads fill caches: only a server that goes on tells it
     of_server: bool = False  # all that it did, also what was not for the load's operations
     of_load: bool = False  # not usable when the load itself had no CPU left
     of_pace: bool = False  # not usable where a schedule says how many operations begin
@@ -116,11 +127,28 @@ class Metric:
     def slowness(self, sample: Sample) -> float | None:
         """Larger is slower; None where it was not measured."""
         value = sample.value(self.name)
-        if value is not None and self.floor is not None:
+        return None if value is None else self._slowness_of(value)
+
+    def _slowness_of(self, value: float) -> float | None:
+        if self.floor is not None:
             value = max(0.0, value) + self.floor
-        if value is None or value <= 0:
+        if value <= 0:
             return None
         return value if self.smaller_is_better else 1 / value
+
+    def slowness_range(self, sample: Sample) -> tuple[float, float] | None:
+        """Between which its slowness lies, as it is read in steps; None if it was not measured."""
+        found = sample.metrics.get(self.name)
+        if found is None:
+            return None
+        ends = [self._slowness_of(found.value + side * found.quantum / 2) for side in (-1, 1)]
+        known = [end for end in (*ends, self._slowness_of(found.value)) if end is not None]
+        return (min(known), max(known)) if known else None
+
+    def least_slowness(self, sample: Sample) -> float | None:
+        """What its slowness is not below, where its time was up; None where that is not known."""
+        bound = sample.at_least.get(self.name)
+        return None if bound is None else self._slowness_of(bound.value)
 
     def at_slowness(self, value: float, times_slower: float) -> float:
         """The value of what is so many times slower than what has ``value``."""
@@ -136,5 +164,5 @@ class Metric:
             if not (self.of_load and each.load_bound) and not (self.of_pace and each.paced)
         )
 
-    def measured(self, value: float) -> Measurement:
-        return Measurement(value=value, unit=self.unit)
+    def measured(self, value: float, quantum: float | None = None) -> Measurement:
+        return Measurement(value=value, unit=self.unit, quantum=quantum or 0.0)

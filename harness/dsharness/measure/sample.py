@@ -21,16 +21,19 @@ from dsharness.measure.gate import (
     RunEvidence,
     disturbances,
     load_bound,
+    most_operations,
     objections,
+    out_of_time,
 )
-from dsharness.measure.instance import Instance, watched
+from dsharness.measure.instance import Instance, Start, watched
 from dsharness.measure.metric import Probed, Readings
-from dsharness.measure.metrics import measured, probed
+from dsharness.measure.metrics import bounded, measured, probed
 from dsharness.model import (
     BenchFacts,
     Image,
     Latencies,
     Machine,
+    Measurement,
     Procedure,
     Sample,
     Turn,
@@ -44,7 +47,8 @@ from dsharness.systems.system import SHARED_FOLDER, CannotCount, Look
 
 LOAD_FOLDER = "/load"
 BY_SIGNAL = 128  # a shell's status of a program that was ended by signal N is so much more
-PROCEDURE = 5  # samples of another way of measuring are not mixed with these
+TIME_UP = {124, BY_SIGNAL + 9}  # the status of timeout(1) once it has ended a program
+PROCEDURE = 6  # samples of another way of measuring are not mixed with these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +62,7 @@ class Bench:
     machine: Machine
     facts: BenchFacts
     counts: bool = False  # whether the CPU counts instructions here
+    start: int = 0  # which of its candidate's servers this is; 0: not known
     pause_files: tuple[Path, ...] = ()
     at_rest: Probed = field(default_factory=dict)  # of the server before its first load
     pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
@@ -81,6 +86,7 @@ def bench(
     machine: Machine,
     procedure: Procedure,
     *,
+    start: int = 0,
     keep: bool = False,
 ) -> Iterator[Bench]:
     """Put the pinned load generator next to a server; of ours it reaches the loopback only.
@@ -117,6 +123,7 @@ def bench(
             machine=machine,
             facts=home.facts(procedure) if home else BenchFacts(procedure=procedure),
             counts=host_counts(),
+            start=start,
             pause_files=_pause_files(instance.state(), load.state()),
             at_rest=_probed(instance.processes()),
         )
@@ -148,6 +155,7 @@ class Run:
     after: Probed = field(default_factory=dict)
     instructions: int | None = None  # where the CPU counts them
     usage: Usage | None = None
+    limit_s: float = 0.0  # in which its operations were to be made
 
     @property
     def active_s(self) -> float:
@@ -231,6 +239,7 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         after=probed_after,
         instructions=instructions,
         usage=seen.usage,
+        limit_s=size.limit_s,
     )
 
 
@@ -265,9 +274,11 @@ def sample_of(
         attempt=turn.attempt,
         started_at=runs[0].started_at,
         session=session_id(),
+        start=at.start,
         duration_s=read.active_s,
         operations=read.operations,
         metrics=measured(read),
+        at_least=_bounds(read, runs, gate),
         machine=at.machine,
         calibrator_us=read.unit_us,
         steal_pct=max(run.steal_pct for run in runs),
@@ -291,6 +302,18 @@ def sample_of(
     )
 
 
+def _bounds(read: Readings, runs: Sequence[Run], gate: Gate) -> dict[str, Measurement]:
+    """Of runs whose time was up, and nothing else: no more operations were made than were begun."""
+    late = [run for run in runs if out_of_time(run.evidence)]
+    if not late or any(gate(run.evidence) for run in runs if run not in late):
+        return {}
+    operations = sum(
+        most_operations(run.evidence) if run in late else run.report.total or 0 for run in runs
+    )
+    active_s = sum(max(run.active_s, run.limit_s if run in late else 0.0) for run in runs)
+    return bounded(replace(read, operations=operations, active_s=active_s))
+
+
 def _merged(parts: Iterable[Mapping[str, Latencies]]) -> dict[str, Latencies]:
     """Of each kind of operation, over all runs."""
     each = list(parts)
@@ -299,6 +322,8 @@ def _merged(parts: Iterable[Mapping[str, Latencies]]) -> dict[str, Latencies]:
 
 
 def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]) -> Readings:
+    home = at.instance.home
+    start = home.start if home else Start()
     return Readings(
         operations=sum(run.report.total or 0 for run in runs),
         active_s=sum(run.active_s for run in runs),
@@ -308,7 +333,11 @@ def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]
         latencies=Latencies.merged(latencies.values()) if latencies else None,
         instructions=_total(run.instructions for run in runs),
         disturbances=_total(run.report.disturbances for run in runs),
-        start_s=at.instance.home.start_s if at.instance.home else None,
+        server_step_us=home.meter.step_us * len(runs) if home else 0.0,
+        start_s=start.seconds,
+        start_step_s=start.step_s,
+        start_cpu_s=start.cpu_s,
+        start_cpu_step_s=start.cpu_step_s,
         at_rest=at.at_rest,
         after=runs[-1].after,
         gained={
@@ -347,7 +376,10 @@ def execute_load(
     load = _load(workload)
     argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, extent)
     limit_s = extent.limit_s + (0.0 if extent.strict else load.grace_s + 15)
-    return load.parse(at.load.execute(*argv, limit_s=limit_s, behind=behind).stdout)
+    done = at.load.execute(*argv, limit_s=limit_s, behind=behind)
+    report = load.parse(done.stdout)
+    over = done.timed_out or done.status in TIME_UP or (report.active_s or 0.0) >= extent.limit_s
+    return replace(report, expired=report.expired or over)
 
 
 def _counted_load(
