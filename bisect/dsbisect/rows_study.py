@@ -29,7 +29,7 @@ from dslab.watcher import Watcher
 from dslab.witnesses import LabWitnesses
 from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
-from dssearch.bayes.prior import Belief
+from dssearch.bayes.prior import Belief, scatters
 from dssearch.planner import Rounds
 from dssearch.question import Question, Search
 
@@ -135,7 +135,7 @@ def _cut(line: tuple[str, ...], good: str | None, bad: str | None) -> tuple[str,
 # fifth could be that. Asked for a tenth, two equal rows end undecided in most runs.
 ROWS = Belief(
     smallest_effect=1.25,
-    scatters=((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)),
+    scatters=scatters((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)),
     two=0.2,
     none=0.25,
     odd=0.0,  # each is a release of its own

@@ -127,8 +127,10 @@ class SearchOptions:
         if self.every:  # who asks for all steps knows of more than one
             belief = replace(belief, two=2 * belief.two, ramp=belief.ramp / 3)
         if self.scatter_pct is not None:
+            from dssearch.bayes.prior import scatters  # noqa: PLC0415
+
             belief = replace(
-                belief, scatters=((max(LEAST_SCATTER, _log(self.scatter_pct) or 0.0), 1.0),), layouts=()
+                belief, scatters=scatters((max(LEAST_SCATTER, _log(self.scatter_pct) or 0.0), 1.0))
             )
         return belief
 

@@ -20,6 +20,7 @@ from dsharness.model import Value
 SURE = 0.9  # of the scatter's interval
 LEAST_BUILDS = 2  # of one source; and at least so many runs of each
 SEVERAL = 5.0  # a step below so many times the scatter needs several builds
+SMALL = math.log(1.25)  # and one below this, where the scatter is not known: layouts do so much
 BUILDS = 3  # of each side, if so
 PILOT_RUNS, MOST_RUNS = 5, 40  # of each build
 FINE = 4.0  # the mean of a build's runs is known to this part of the step
@@ -121,9 +122,9 @@ def runs_each(groups: Groups, step: float) -> int:
     return min(max(wanted, PILOT_RUNS), MOST_RUNS)
 
 
-def needs_several(step: float, scatter: float) -> bool:
-    """Whether one build of each side could mislead about a step; both are logs."""
-    return abs(step) < SEVERAL * scatter
+def needs_several(step: float, scatter: float | None) -> bool:
+    """Whether one build of each side could mislead about a step; logs, None if it is not known."""
+    return abs(step) < (SMALL if scatter is None else SEVERAL * scatter)
 
 
 def _within(groups: Groups) -> tuple[float, int]:

@@ -22,7 +22,7 @@ from dssearch.bayes.lattice import noise_estimate, noises_around
 from dssearch.bayes.likelihood import LONG as LONG_LINE
 from dssearch.bayes.noise_shapes import REACH, slow_mode
 from dssearch.bayes.posterior import Posterior
-from dssearch.bayes.prior import Belief
+from dssearch.bayes.prior import Belief, scatters
 from dssearch.question import History, Question
 
 NAMES = tuple("abcd")
@@ -31,7 +31,7 @@ NOISE = 0.03
 PLAIN = Belief(two=0.0, ramp=0.0)
 STEPS = Belief(ramp=0.0)
 # few ways: a sum over levels, rises and ways is long; many odd ones, of which a ramp knows nothing
-RAMPS = Belief(two=0.0, odd=0.05, scatters=((0.002, 0.5), (0.02, 0.5)), tails=(100.0,))
+RAMPS = Belief(two=0.0, odd=0.05, scatters=scatters((0.002, 0.5), (0.02, 0.5)), tails=(100.0,))
 FINE = 0.12  # of the noise: cells of the slow sums
 FAR = 7.0  # times the noise and what builds differ by, on both sides of what was measured
 NEAR = 0.015  # of a chance: what the two ways may differ by
@@ -151,12 +151,15 @@ def sums(seen: Evidence, belief: Belief) -> Sums:
     odd = np.zeros((len(seen.positions), 1))
     odd[1:-1] = belief.odd if seen.positions[-1] - seen.positions[0] >= LONG_LINE else 0.0
     steps, tables = {}, []
-    for scatter, _ in belief.scatters:
+    for builds in belief.scatters:
+        scatter = builds.size
         low = max(belief.least_step(noise), belief.least_in_scatter * scatter)
         # of the cell that the smallest step cuts, only the part above it
         inside = cell * np.clip((apart - low) / cell + 0.5, 0, 1)
         steps[scatter] = inside / np.maximum(apart, low) / (2 * math.log(belief.most_log / low))
         own = norm.pdf(apart, scale=scatter)
+        if builds.layouts:  # near one of two levels
+            own = norm.pdf(apart, loc=scatter, scale=builds.width)
         own /= own.sum(1, keepdims=True)
         tables.append((1 - odd) * (runs @ own) + odd * (runs @ steps[scatter]))
     squares = [
@@ -167,8 +170,8 @@ def sums(seen: Evidence, belief: Belief) -> Sums:
         levels=levels,
         apart=apart,
         tables=np.concatenate(tables),
-        weights=np.array([share * weight for _, share in belief.scatters for weight, _ in ways]),
-        scatters=np.repeat([scatter for scatter, _ in belief.scatters], len(ways)),
+        weights=np.array([builds.chance * way for builds in belief.scatters for way, _ in ways]),
+        scatters=np.repeat([builds.size for builds in belief.scatters], len(ways)),
         squares=np.tile(squares, len(belief.scatters)),
         steps=steps,
     )

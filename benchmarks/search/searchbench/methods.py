@@ -16,7 +16,7 @@ from dsbisect.search_options import SearchOptions
 from dssearch.bayes import likelihood, posterior
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty
-from dssearch.bayes.prior import Belief, Costs
+from dssearch.bayes.prior import Belief, Costs, scatters
 from searchbench import bounds, peers
 from searchbench.driver import drive, line_of
 from searchbench.findings import Finding
@@ -108,7 +108,7 @@ def _ours_told(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     told = Belief(
         noise=max(world.sigma, 1e-9),
         noise_doubt=0.05,
-        scatters=((0.002, 1.0),),
+        scatters=scatters((0.002, 1.0)),
         tails=(100.0,),
         smallest_effect=math.exp(0.9 * world.size),
         largest_effect=math.exp(1.1 * world.size),

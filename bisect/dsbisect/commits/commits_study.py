@@ -52,7 +52,6 @@ from dsresults.store import Store
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dssearch.question import Search
 
-USUAL_SCATTER_PCT = 2.0  # by how much builds of one source differ, where nobody measured it
 LOOKED_AT = 200  # candidates: beyond this their files are not listed
 
 
@@ -353,7 +352,9 @@ class CommitsStudy:
     def _several(self, boundary: Boundary) -> SeveralBuilds | None:
         """How to prove a step that one build of each side could mislead about."""
         step = abs(math.log(boundary.effect)) if boundary.effect else 0.0
-        if not step or not needs_several(step, _scatter(self.ask)):
+        known = self.ask.scatter_pct
+        scatter = None if known is None else math.log1p(known / 100)
+        if not step or not needs_several(step, scatter):
             return None
         sign = 1 if boundary.direction == "slower" else -1
         return self._several_of(sign * step, boundary.metric)
@@ -369,8 +370,3 @@ class CommitsStudy:
             return pooled_step(first, second, self.options.level)
 
         return SeveralBuilds(number=BUILDS, step=step, metric=metric, measure=measure)
-
-
-def _scatter(ask: CommitsRequest) -> float:
-    """The scatter of builds of one source, as a log."""
-    return math.log1p((USUAL_SCATTER_PCT if ask.scatter_pct is None else ask.scatter_pct) / 100)

@@ -43,6 +43,8 @@ def conclude(
     """
     if beliefs.settled(certainty):
         found = _named(beliefs, certainty)
+    elif both := beliefs.either(certainty):
+        found = _either(beliefs, certainty, both)
     elif beliefs.ramped(certainty):
         found = _ramp(beliefs, certainty)
     elif beliefs.refuted(certainty):
@@ -110,6 +112,41 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         chances=_chances(beliefs, (*suspects, *also)),
         also=also,
         witness=opinion,
+    )
+
+
+def _either(beliefs: Beliefs, certainty: Certainty, gaps: tuple[int, int]) -> Boundary:
+    """Two candidates of which one or both changed: the first differs from what is on both sides."""
+    found, names, words = beliefs.posterior, beliefs.line.names, beliefs.decider.words
+    (low, middle), (_, high) = (found.ends(gap) for gap in gaps)
+    before, first, after = names[low], names[middle], names[high]
+    effect = effects(found, gaps)
+    slower = effect.middle > 1
+    word = "slower" if slower else "faster"
+    size, (least, most) = effect.middle, effect.interval(certainty.level)
+    if not slower:
+        size, least, most = 1 / size, 1 / most, 1 / least
+    chance = float(found.stepped[list(gaps)].sum() - found.pairs[gaps])
+    alone = math.exp(found.seen.middles[gaps[1]] - found.seen.middles[gaps[0]])
+    summary = (
+        f"{first} or {after} is the first {words.one(word)}, and no run tells which: "
+        f"{after} {'' if words.verb else 'is '}{words.said(word, _times(size))} than {before} "
+        f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%}), "
+        f"and {first} between them {'' if words.verb else 'is '}{_sized(beliefs.decider, alone)}"
+    )
+    return beliefs.boundary(
+        before=before,
+        after=after,
+        suspects=(first, after),
+        found=True,
+        direction=word,
+        effect=size,
+        effect_interval=(least, most),
+        effect_level=certainty.level,
+        summary=summary + _notes(beliefs),
+        verdicts=verdicts(beliefs, certainty, slower=slower),
+        confidence=chance,
+        chances=_chances(beliefs, (first, after)),
     )
 
 
@@ -254,7 +291,7 @@ def _likely(beliefs: Beliefs, found: Sequence[CostStep]) -> str:
     """``; likely: c 1.35 times slower than b (94%)`` where one candidate alone is meant."""
     index, chances = beliefs.line.index, beliefs.chances()
     each = [
-        f"{step.after} {_sized(beliefs.decider, step)} than {step.before} "
+        f"{step.after} {_sized(beliefs.decider, step.ratio)} than {step.before} "
         f"({chances[index[step.after]]:.0%})"
         for step in found
         if index[step.after] - index[step.before] == 1
@@ -262,10 +299,10 @@ def _likely(beliefs: Beliefs, found: Sequence[CostStep]) -> str:
     return f"; likely: {', '.join(each)}" if each else ""
 
 
-def _sized(decider: Metric, step: CostStep) -> str:
+def _sized(decider: Metric, ratio: float) -> str:
     """``1.35 times slower``: which way a step goes, and how far."""
-    word = "slower" if step.ratio > 1 else "faster"
-    return decider.words.said(word, _times(max(step.ratio, 1 / step.ratio)))
+    word = "slower" if ratio > 1 else "faster"
+    return decider.words.said(word, _times(max(ratio, 1 / ratio)))
 
 
 def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
@@ -310,7 +347,7 @@ def _notes(beliefs: Beliefs) -> str:
 def _alone(decider: Metric, step: CostStep) -> str:
     """What differs from all before and after it is no culprit, and worth knowing."""
     verb = "" if decider.words.verb else "is "
-    return f"; note: {step.after} alone {verb}{_sized(decider, step)}, what follows is not"
+    return f"; note: {step.after} alone {verb}{_sized(decider, step.ratio)}, what follows is not"
 
 
 def _canary(beliefs: Beliefs) -> str:

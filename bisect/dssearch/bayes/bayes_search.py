@@ -38,9 +38,9 @@ from dssearch.bayes.next_run import (
 )
 from dssearch.bayes.noise_shapes import MODES, REPEATED
 from dssearch.bayes.prior import Belief, Budget, Costs
+from dssearch.build_scatter import SMALL
 from dssearch.question import Answer, Enough, History, Pending, Question, Wanted
 
-SMALL = math.log(1.25)  # steps that several builds may differ by
 CLEAR = 8.0  # times noise and scatter: then they may not
 RAMP_SURE = 0.97  # that the range of a ramp is about right
 MOST_RUNS = 8  # of one build, to tell it better
@@ -54,6 +54,7 @@ class FinalCheck:
 
     names: tuple[str, ...]
     why: str
+    anew: bool = False  # whether its servers are started for it
 
 
 def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> FinalCheck | None:
@@ -101,6 +102,10 @@ def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     before, after = _pair(beliefs)
     if _fewest(beliefs, before, after) < certainty.least_runs:
         yield FinalCheck(names=(before, after), why=f"confirm {before} against {after}")
+    starts = min(len(_starts(beliefs, name)) for name in (before, after))
+    if 0 < starts < certainty.least_runs:
+        why = f"do other starts of {before} and {after} cost the same?"
+        yield FinalCheck(names=(before, after), why=why, anew=True)
 
 
 def _modes(beliefs: Beliefs) -> Iterator[FinalCheck]:
@@ -217,6 +222,12 @@ def _pair(beliefs: Beliefs) -> tuple[str, str]:
     return beliefs.line.names[low], beliefs.line.names[high]
 
 
+def _starts(beliefs: Beliefs, name: str) -> set[tuple[str, str, int]]:
+    """The starts of its server that were measured; none where an older store did not note them."""
+    runs = (sample for sample in beliefs.history.of(name) if sample.valid and sample.start)
+    return {(sample.machine.id, sample.session, sample.start) for sample in runs}
+
+
 def _fewest(beliefs: Beliefs, *names: str) -> int:
     return min(_runs(beliefs, name) for name in names)
 
@@ -292,8 +303,9 @@ class Bayes:
             if last is None:
                 return self._answer(beliefs)
             return Wanted(
-                candidates=last.names, why=last.why, remaining=0, outlook=outlook(beliefs)
-            )
+                candidates=last.names, why=last.why, remaining=0, outlook=outlook(beliefs),
+                anew=last.anew,
+            )  # fmt: skip
         lost = lost_in_builds(beliefs)
         choice = choose(
             beliefs, self.costs, self.budget, every=self.certainty.every, under_way=under_way

@@ -20,6 +20,7 @@ from dssearch.question import History, Outlook, Question, Share
 
 LEAST_IN_SCATTER = 2.0  # steps below so many times what builds differ by are not looked for
 SURE = 0.9  # that there is a step: more than one gap may be
+APART = 0.95  # that a candidate differs from both its neighbours: then runs cannot part its gaps
 LEAST_SHOWN = 0.0005  # a chance that is kept for the report
 LASTS = 0.5  # of a step must be left to the end of the line
 
@@ -31,7 +32,7 @@ class Certainty:
     level: float = 0.95
     real: float = 0.98  # that there is a step at all, before one is named
     none: float = 0.97  # that there is no step, before "no difference" is answered
-    unseen_odds: float = 0.4  # of a step of any one size, before "no difference" is answered
+    unseen_odds: float = 0.5  # of a step of any one size, before "no difference" is answered
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
     smallest: float | None = None  # a log: instead of that, if you know what matters to you
     inside: int = 0  # places between the ends that are measured before "no difference" is answered
@@ -151,6 +152,31 @@ class Beliefs:
             return False
         return self.split(top) is None and not (certainty.every and self._open(certainty))
 
+    def either(self, certainty: Certainty) -> tuple[int, int] | None:
+        """Two neighbouring gaps of which one surely holds the step, and no run tells which.
+
+        The candidate between them differs from both sides: it is odd and one of the two is a step,
+        or both are steps. However well it is measured, these look alike.
+        """
+        found, first = self.posterior, int(np.argmax(self.posterior.stepped))
+        if found.none > 1 - certainty.real:
+            return None
+        for low in (first - 1, first):
+            if not 0 <= low < found.gaps - 1:
+                continue
+            chance = float(found.stepped[low : low + 2].sum() - found.pairs[low, low + 1])
+            if chance < certainty.level or self._width(low) > 1 or self._width(low + 1) > 1:
+                continue
+            odd = [float(found.odd_chances(gap)[low + 1]) for gap in (low, low + 1)]
+            apart = float(found.pairs[low, low + 1]) + float(found.one[low : low + 2] @ odd)
+            if apart >= APART * chance:
+                return low, low + 1
+        return None
+
+    def _width(self, gap: int) -> int:
+        low, high = self.posterior.ends(gap)
+        return high - low
+
     def _open(self, certainty: Certainty) -> bool:
         """Whether a second step is possible, and not yet as certain as the first."""
         if self.second < 1 - certainty.level:
@@ -202,7 +228,12 @@ class Beliefs:
         return abs(found.rise) >= self.least(certainty) and found.none <= 1 - certainty.real
 
     def certain(self, certainty: Certainty) -> bool:
-        return self.settled(certainty) or self.ramped(certainty) or self.refuted(certainty)
+        return (
+            self.settled(certainty)
+            or self.ramped(certainty)
+            or self.refuted(certainty)
+            or self.either(certainty) is not None
+        )
 
     def mass(self) -> Floats:
         """Of each candidate; with ``none`` and ``ramp`` of the posterior they sum to 1."""

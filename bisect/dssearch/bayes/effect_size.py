@@ -1,10 +1,7 @@
 """How large the step is. Core pure logic, no I/O.
 
-An effect stays in the interval while the runs make it likelier than it was, by a factor that
-depends on the level. With a factor of ``1 - level`` the interval would be valid whenever you stop:
-under the true effect the inverse of the ratio is a martingale that starts at 1. It would also be
-twice as wide as it needs to be; with the larger factor it holds the truth about as often as the
-level says, as measured by the benchmark.
+The interval is that of the posterior, with equal chances on both sides. That it holds the truth as
+often as its level says is measured by the benchmark, not derived.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ import numpy as np
 from dssearch.bayes.posterior import Posterior, by_kind
 from dssearch.bayes.track import TINY, Floats, Ints
 
-LIKELIER = 20.0  # times 1 - level: with 95 %, the sizes that the runs made likelier
 LEAST = 1e-3  # pairs of steps less likely than this weigh nothing
 
 
@@ -36,21 +32,25 @@ class Effects:
     @property
     def middle(self) -> float:
         """The median ratio."""
-        at = int(np.searchsorted(np.cumsum(self.posterior), 0.5))
-        return math.exp(self.sizes[min(at, len(self.sizes) - 1)])
+        return math.exp(self._quantile(0.5))
 
     def interval(self, level: float) -> tuple[float, float]:
-        inside = self.sizes[self.gain >= LIKELIER * (1 - level)]
-        if not len(inside):  # the runs say nothing of this step: any size is possible
-            inside = self.sizes
         half = 0.0 if len(self.sizes) < 2 else float(np.diff(self.sizes).min()) / 2
-        return math.exp(inside.min() - half), math.exp(inside.max() + half)
+        low, high = self._quantile((1 - level) / 2), self._quantile((1 + level) / 2)
+        return math.exp(low - half), math.exp(high + half)
+
+    def _quantile(self, part: float) -> float:
+        at = int(np.searchsorted(np.cumsum(self.posterior), part))
+        return float(self.sizes[min(at, len(self.sizes) - 1)])
 
 
-def effects(found: Posterior, gap: int | None = None) -> Effects:
-    """Of a step in that gap, alone or with another; or of a single one wherever it may be."""
-    joint = _alone(found, np.arange(found.gaps) if gap is None else np.array([gap]))
-    if gap is not None:
+def effects(found: Posterior, gap: int | tuple[int, int] | None = None) -> Effects:
+    """Of a step in that gap, alone or with another; or of a single one wherever it may be.
+
+    Of two gaps: of a single step in one of them.
+    """
+    joint = _alone(found, np.atleast_1d(np.arange(found.gaps) if gap is None else gap))
+    if isinstance(gap, int):
         joint += _with_another(found, gap)
     cells = np.outer(found.grid.cells, found.grid.cells)
     ticks, place = found.grid.differences

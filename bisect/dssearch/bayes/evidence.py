@@ -15,7 +15,7 @@ from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import METRICS, RATE
 from dsharness.model import Sample
 from dssearch.bayes.machine_offsets import Offsets, offsets, tied
-from dssearch.bayes.track import Floats, Ints, Track
+from dssearch.bayes.track import Flags, Floats, Ints, Track
 from dssearch.question import History
 
 # What makes a burden of 1, each alone.
@@ -24,6 +24,8 @@ STRAY = math.log(1.25)  # of the calibrator from its median
 GAP_S = 1.0
 
 BREAK_S = 1800.0  # without any run: what else the machine does may be another
+
+MOST_STEP = 20.0  # times: what is read as one step may be nothing at all
 
 DIGITS = 9  # what a constant factor leaves behind in the last bits must decide nothing
 
@@ -42,12 +44,21 @@ class Evidence:
     burden: Floats  # how disturbed the machine was, 0 where nothing did
     machines: Ints  # for each sample, which machine took it
     doubts: Floats  # by machine: the error of the offset that was taken out
+    # of each run, how far below its value and above it the truth may lie: it was read in steps, or
+    # the run's time was up, so that it is at least this slow
+    below: Floats
+    above: Floats
     apart: bool = False  # whether another machine's samples are left out: it shares no candidate
     taken: float = 0.0  # the deviation of the speeds that were taken out of runs without a pair
 
     @cached_property
     def counts(self) -> Ints:
         return np.bincount(self.owner, minlength=len(self.positions)).astype(np.int64)
+
+    @cached_property
+    def open_ended(self) -> Flags:
+        """Of each run, whether its time was up: its value is the least that it may be."""
+        return np.isinf(self.above)
 
     @cached_property
     def errors(self) -> Floats:
@@ -95,12 +106,13 @@ def _evidence(
     ends: tuple[int, int],
     metric: Metric,
 ) -> Evidence | None:
-    every = sorted(_samples(history, line, *ends), key=_when)
+    every = sorted(_samples(history, line, metric, *ends), key=_when)
     samples = _comparable(every, ends)
-    values = [metric.slowness(sample) for _, sample in samples]
-    if not samples or not all(value and value > 0 for value in values):
+    readings = [_reading(metric, sample) for _, sample in samples]
+    known = [reading for reading in readings if reading is not None]
+    if not samples or len(known) < len(readings):
         return None
-    logs = np.array([math.log(value) for value in values if value])
+    logs, below, above = (np.array(column) for column in zip(*known, strict=True))
     positions, owner = np.unique([at for at, _ in samples], return_inverse=True)
     machines = _machines(samples)
     found = Offsets(sizes=np.zeros(1), errors=np.zeros(1))
@@ -119,7 +131,22 @@ def _evidence(
         sessions=_sessions([sample for _, sample in samples], machines),
         scales=np.ones(len(logs)),
         burden=burdens([sample for _, sample in samples], machines),
+        below=below,
+        above=above,
     )
+
+
+def _reading(metric: Metric, sample: Sample) -> tuple[float, float, float] | None:
+    """The log of a sample's slowness, and how far below and above it the truth may lie."""
+    if not sample.valid:
+        least = metric.least_slowness(sample)
+        return (math.log(least), 0.0, math.inf) if least and least > 0 else None
+    value = metric.slowness(sample)
+    if not value or value <= 0:
+        return None
+    low, high = metric.slowness_range(sample) or (value, value)
+    low = max(low, value / MOST_STEP)
+    return math.log(value), math.log(value / low), math.log(max(high, value) / value)
 
 
 def _comparable(
@@ -170,11 +197,20 @@ def burdens(samples: Sequence[Sample], machines: Ints) -> Floats:
     return np.asarray(np.sqrt(steal**2 + gap**2 + stray**2), dtype=np.float64)
 
 
-def _samples(history: History, line: Track, low: int, high: int) -> Iterator[tuple[int, Sample]]:
+def _samples(
+    history: History, line: Track, metric: Metric, low: int, high: int
+) -> Iterator[tuple[int, Sample]]:
+    """The usable ones, and of candidates that have such those whose time was up."""
     for name, group in history.samples.items():
         at = line.index.get(name)
-        if at is not None and low <= at <= high and name not in history.unmeasurable:
-            yield from ((at, sample) for sample in group if sample.valid)
+        if at is None or not low <= at <= high or name in history.unmeasurable:
+            continue
+        if any(sample.valid for sample in group):
+            yield from (
+                (at, sample)
+                for sample in group
+                if sample.valid or (metric.least_slowness(sample) or 0.0) > 0
+            )
 
 
 def _when(placed: tuple[int, Sample]) -> tuple[int, str, int, str]:

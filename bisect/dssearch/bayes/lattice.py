@@ -64,11 +64,13 @@ class Lattice:
 def lattice(middles: Floats, errors: Floats, belief: Belief) -> Lattice:
     """Around these middles, each known with an error of its own."""
     width = float(errors.min()) / FINENESS
-    scatter = max(builds.size for builds in belief.builds)
-    ticks, coarse = _ticks(middles, errors, width, scatter)
+    far = FAR * max(builds.size for builds in belief.scatters)
+    parts = [builds.width for builds in belief.scatters if builds.layouts]
+    part = min(parts, default=max(builds.width for builds in belief.scatters))
+    ticks, coarse = _ticks(middles, errors, width, far, part)
     while len(ticks) > MOST:
         width *= 1.5
-        ticks, coarse = _ticks(middles, errors, width, scatter)
+        ticks, coarse = _ticks(middles, errors, width, far, part)
     apart = np.minimum(np.diff(ticks), coarse).astype(np.float64)
     cells = (np.append(apart, 1.0) + np.insert(apart, 0, 1.0)) / 2
     return Lattice(width=width, ticks=ticks, cells=cells)
@@ -83,7 +85,7 @@ def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
     below, above = grid.bounds
     # a step far below the noise could be told from none by hundreds of runs only
     least = belief.least_step(noise)
-    lows = [max(least, belief.least_in_scatter * builds.size) for builds in belief.builds]
+    lows = [max(least, belief.least_in_scatter * builds.size) for builds in belief.scatters]
     # what was measured is possible: a count may begin at nothing
     most = max(belief.most_log, float(grid.levels[-1] - grid.levels[0]))
     shares = np.stack([_log_uniform(below, above, low, max(most, 2 * low)) for low in lows])
@@ -101,17 +103,21 @@ def _log_uniform(below: Floats, above: Floats, low: float, high: float) -> Float
     return chance
 
 
-def _ticks(middles: Floats, errors: Floats, width: float, scatter: float) -> tuple[Ints, int]:
-    """The points, and how far apart the coarse ones are."""
+def _ticks(
+    middles: Floats, errors: Floats, width: float, far: float, part: float
+) -> tuple[Ints, int]:
+    """The points, and how far apart the coarse ones are; these go as far as builds may lie."""
     centres = np.rint(middles / width)[:, None]
     strides = np.maximum(1, np.rint(errors / FINENESS / width))[:, None]
     # on common points, so that those of several candidates coincide
     fine = strides * (np.rint(centres / strides) + np.arange(-REACH, REACH + 1))
-    coarse = max(1, round(scatter / COARSE / width))
-    side = math.ceil(FAR * scatter / width / coarse)
-    far = coarse * (np.rint(centres / coarse) + np.arange(-side, side + 1))
+    coarse = max(1, round(part / COARSE / width))
+    side = math.ceil(far / width / coarse)
+    beyond = coarse * (np.rint(centres / coarse) + np.arange(-side, side + 1))
     coarse = max(coarse, int(strides.max()))
-    both = fine.ravel() if side * coarse <= REACH else np.concatenate([fine.ravel(), far.ravel()])
+    both = (
+        fine.ravel() if side * coarse <= REACH else np.concatenate([fine.ravel(), beyond.ravel()])
+    )
     return np.unique(both).astype(np.int64), coarse
 
 
@@ -122,12 +128,14 @@ def noise_estimate(seen: Evidence, belief: Belief) -> float:
     """
     middles = seen.middles
     rest = np.abs(seen.values - middles[seen.owner]) / seen.scales
+    steps = np.where(seen.open_ended, 0.0, seen.below + seen.above) / seen.scales
     freedom = len(rest) - len(middles)
     if freedom <= 0:
         return belief.noise
     moved = rest[rest > 0]
     usual = 1.5 * float(np.median(moved)) if len(moved) else 0.0
     square = float(np.sum(np.minimum(rest, FAR_RUNS * max(belief.least_noise, usual)) ** 2))
+    square += freedom * float(np.mean(steps**2)) / 12  # values that are read alike need not be
     sizes = np.geomspace(belief.least_noise, max(LOUDEST, belief.noise), 120)
     prior = np.array([belief.log_noise_prior(float(size)) for size in sizes])
     fit = prior - freedom * np.log(sizes) - square / (2 * sizes**2)

@@ -60,7 +60,7 @@ def log_likelihood(
     fit = tables.max(-1).sum(-1) + ways.log_prior
     kept = np.flatnonzero(fit >= fit.max() - UNLIKELY)
     tables, ways = tables[kept], ways.only(kept)
-    weights = np.log([builds.chance for builds in belief.builds])
+    weights = np.log([builds.chance for builds in belief.scatters])
     shares = _odd_shares(seen.positions, belief)
     scattered = _of_builds(tables, grid, belief, steps, shares)
     return scattered, ways.each_scattered(weights)
@@ -77,7 +77,16 @@ def _of_runs(seen: Evidence, grid: Lattice, ways: Ways) -> Floats:
     tables = np.empty((len(ways.sizes), len(seen.positions), len(grid.levels)))
     for way, each in enumerate(ways.log_densities(distance, scales, groups)):
         np.add.reduceat(each, firsts, axis=0, out=tables[way])
+    _weigh_ranges(tables, seen, grid, ways)
     return tables
+
+
+def _weigh_ranges(tables: Floats, seen: Evidence, grid: Lattice, ways: Ways) -> None:
+    """The chance of a range instead of the density of a value, where a run tells no more."""
+    for run in np.flatnonzero(seen.below + seen.above > 0):
+        ends = seen.values[run] + np.array([-seen.below[run], 0.0, seen.above[run]])
+        low, value, high = (ends[:, None] - grid.levels[None, :]) / seen.scales[run]
+        tables[:, seen.owner[run]] += ways.log_chances(low, high) - ways.log_density(value)
 
 
 def _odd_shares(positions: Ints, belief: Belief) -> Floats:
@@ -99,7 +108,7 @@ def _of_builds(
     peak = tables.max(-1, keepdims=True)
     likely = np.exp(tables - peak).reshape(-1, len(grid.levels))
     mixed, odd = [], []
-    for builds, far in zip(belief.builds, steps, strict=True):
+    for builds, far in zip(belief.scatters, steps, strict=True):
         spread = likely
         if builds.size > grid.width / 3:
             kernel = off_source(distance, builds) * grid.cells[None, :]
@@ -112,15 +121,11 @@ def _of_builds(
     return Likelihood(tables=np.concatenate(mixed), odd=np.concatenate(odd))
 
 
-LAYOUT_SPREAD = 0.3  # of a layout's size: how alike the builds of one layout are
-
-
 def off_source(distance: Floats, builds: Scatter) -> Floats:
     """How likely a build is to lie so far off its source, up to a constant."""
     if not builds.layouts:
-        return np.asarray(np.exp(-0.5 * (distance / builds.size) ** 2))
-    near = (np.abs(distance) - builds.size) / (LAYOUT_SPREAD * builds.size)
-    return np.asarray(np.exp(-0.5 * near**2))
+        return np.asarray(np.exp(-0.5 * (distance / builds.width) ** 2))
+    return np.asarray(np.exp(-0.5 * ((np.abs(distance) - builds.size) / builds.width) ** 2))
 
 
 SHORTEST = 3  # steps; fewer are told apart as steps

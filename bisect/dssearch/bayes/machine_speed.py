@@ -35,6 +35,7 @@ CLEAR_NATS = 2.0  # by so many nats a changing speed must explain the values bet
 FREE = 4  # runs more than candidates, before anything can be told
 STRAY_TAIL = 4.0  # degrees of freedom: how far a run strays from its level and its turn's speed
 FIRST_WEIGHT = 0.1
+UP = 0.01  # the weight of a run whose time was up
 REFITS = 3  # of those weights
 NEAR = 2  # turns on each side, of which the median is a first guess of the speed
 SAME = 1e-6  # of the noise: a rest below it is none
@@ -50,11 +51,12 @@ class _Runs:
     begins: Flags  # of each turn: the first of its machine
     jumps: Flags  # of each turn: the first of its session
     weights: Floats  # of each run: how much it says, 1 where it does not stray
+    told: Floats  # the same in advance: next to nothing where its time was up
 
     @cached_property
     def sized(self) -> Floats:
         """Of each turn: its runs, as much as they weigh."""
-        return np.bincount(self.turns, weights=self.weights)
+        return np.asarray(np.bincount(self.turns, weights=self.weights), dtype=np.float64)
 
     @cached_property
     def plain(self) -> _Columns:
@@ -118,7 +120,8 @@ def without_speed(seen: Evidence) -> Evidence:
     runs = _runs(seen, order)
     jumps = JUMPS if runs.jumps.any() else (0.0,)
     # what strays together may be right, so no run is left out in advance
-    runs = replace(runs, weights=np.maximum(FIRST_WEIGHT, _weights(_first_rests(runs))))
+    first = np.maximum(FIRST_WEIGHT, _weights(_first_rests(runs)))
+    runs = replace(runs, weights=first * runs.told)
     still, best = _steady(runs, jumps), _moving(runs, jumps)
     runs = _reweighed(runs, min(still, best, key=lambda fit: fit.surprise))
     still, best = _steady(runs, jumps), _moving(runs, jumps)
@@ -145,6 +148,7 @@ def _runs(seen: Evidence, order: Ints) -> _Runs:
         begins=new_machine[new_turn],
         jumps=new_session[new_turn],
         weights=np.ones(len(order)),
+        told=np.where(seen.open_ended[order], UP, 1.0),
     )
 
 
@@ -186,6 +190,8 @@ def _seen_at(seen: Evidence, fit: _Fit, weights: Floats) -> Evidence:
         # the noise is told from the values in their scales
         values=level + rest * wider * min(3.0, fit.noise / size),
         scales=seen.scales * wider,
+        below=seen.below * wider,
+        above=seen.above * wider,
     )
 
 
@@ -266,14 +272,14 @@ def _weights(rest: Floats) -> Floats:
     if not len(known):
         return np.ones(len(rest))
     size = 1.4826 * float(np.median(known))
-    return np.minimum(1.0, (STRAY_TAIL + 1) / (STRAY_TAIL + (rest / size) ** 2))
+    return np.asarray(np.minimum(1.0, (STRAY_TAIL + 1) / (STRAY_TAIL + (rest / size) ** 2)))
 
 
 def _reweighed(runs: _Runs, fit: _Fit) -> _Runs:
     """The same with the weights that this motion of the speed leaves."""
     for _ in range(REFITS):
         rest = runs.values - runs.own @ fit.levels - fit.speed
-        runs = replace(runs, weights=_weights(rest))
+        runs = replace(runs, weights=_weights(rest) * runs.told)
         fit = _fit(runs, fit.motion)
     return runs
 

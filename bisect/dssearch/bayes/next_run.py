@@ -90,7 +90,7 @@ def bits(found: Posterior, options: Sequence[int | Split], *, every: bool = Fals
 
 
 def _ordinary(found: Posterior, options: Sequence[int | Split]) -> Floats:
-    """The chance of each that it is no odd one: the level of one that differs alone tells nothing."""
+    """The chance of each that it is no odd one: one that differs alone tells nothing."""
     top = int(np.argmax(found.stepped))
     odd = found.odd_chances(top if found.stepped[top] > found.none else None)
     return np.array([1.0 if isinstance(o, Split) else max(0.0, 1.0 - odd[o]) for o in options])
@@ -261,6 +261,8 @@ def choose(
     options = list(_options(beliefs, budget, under_way))
     gains = bits(beliefs.posterior, options, every=every)
     gains[[_name(beliefs, option) in under_way for option in options]] = 0.0
+    failing = [beliefs.history.failure_share(_name(beliefs, option)) for option in options]
+    gains *= 1.0 - np.array(failing)[:, None]
     first = np.array([_first_s(beliefs, costs, option) for option in options])
     seconds = first[:, None] + np.array(BATCHES)[None, :] * costs.run_s
     worth = gains / seconds

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from scipy.special import stdtr
 
 from dssearch.bayes.evidence import Evidence
 from dssearch.bayes.prior import Belief
@@ -89,12 +90,39 @@ class Ways:
             product = np.multiply.reduceat(1 + squares * widths[way], groups, axis=0)
             yield np.asarray(alone[way] - falls[way] * np.log(product), dtype=np.float64)
 
+    def log_density(self, distance: Floats) -> Floats:
+        """Way, level: that of one run of the usual noise."""
+        return np.stack([self._log_run(way, distance) for way in range(len(self.sizes))])
+
+    def log_chances(self, low: Floats, high: Floats) -> Floats:
+        """Way, level: the log of the chance that a run lies between two distances."""
+        size, tail, slow, jump = (
+            column[:, None] for column in (self.sizes, self.tails, self.slow, self.jump)
+        )
+        fast = _between(low / size, high / size, tail)
+        far = _between((low - jump) / size, (high - jump) / size, tail) if slow.any() else fast
+        return np.log(np.maximum(TINY, (1 - slow) * fast + slow * far))
+
+    def _log_run(self, way: int, distance: Floats) -> Floats:
+        if self.slow[way] > 0:
+            return self._log_two_modes(way, distance, np.ones(1))
+        size = float(self.sizes[way])
+        return _log_t(distance / size, float(self.tails[way])) - math.log(size)
+
     def _log_two_modes(self, way: int, distance: Floats, scales: Floats) -> Floats:
         size, tail, share = (float(each[way]) for each in (self.sizes, self.tails, self.slow))
         fast = _log_t(distance / size, tail)
         slow = _log_t((distance - self.jump[way] / scales) / size, tail)
         both: Floats = np.logaddexp(np.log1p(-share) + fast, np.log(share) + slow)
         return both - np.log(size * scales)
+
+
+def _between(low: Floats, high: Floats, tail: Floats) -> Floats:
+    """The chance of a t between two values; from the nearer end, so that small ones are exact."""
+    flip = low > 0
+    one, other = np.where(flip, -high, low), np.where(flip, -low, high)
+    chance: Floats = stdtr(tail, other) - stdtr(tail, one)
+    return chance
 
 
 def _log_t(distance: Floats, tail: float) -> Floats:

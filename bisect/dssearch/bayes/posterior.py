@@ -228,7 +228,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
         grid=grid,
         chain=chain,
         steps=steps,
-        scatter_prior=np.array([builds.chance for builds in belief.builds]),
+        scatter_prior=np.array([builds.chance for builds in belief.scatters]),
         kinds=ways.kinds,
         log_two=log_two,
         odd=likely.odd,
@@ -237,7 +237,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
         ramp_levels=(share * ramps.level).sum(0),
         ramp_sizes=(share * ramps.size).sum(0),
         noise=float(np.sqrt(any_way @ ways.variances)),
-        scatters=np.array([builds.size for builds in belief.builds]),
+        scatters=np.array([builds.size for builds in belief.scatters]),
     )
 
 

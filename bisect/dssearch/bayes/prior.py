@@ -12,7 +12,9 @@ from dssearch.question import History
 
 # Of counts, which vary by 1 to 5 % (docs/verdicts.md).
 EXACT_EFFECT, EXACT_NOISE = 1.1, 0.03
-EXACT_SCATTERS = ((0.002, 0.7), (0.01, 0.3))
+
+
+LAYOUT_WIDTH = 0.5  # of its distance: how alike the builds of one layout are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +23,20 @@ class Scatter:
 
     size: float  # a deviation of logs
     chance: float
-    layouts: bool = False  # a build lies one size above its source or one below, never between
+    layouts: bool = False  # a build lies about one size above its source or one below
+
+    @property
+    def width(self) -> float:
+        """The deviation around each place where builds lie."""
+        return LAYOUT_WIDTH * self.size if self.layouts else self.size
+
+
+def scatters(*sizes: tuple[float, float]) -> tuple[Scatter, ...]:
+    """Return Gaussian ones: sizes with their chances."""
+    return tuple(Scatter(size=size, chance=chance) for size, chance in sizes)
+
+
+LAYOUTS = Scatter(size=0.03, chance=0.08, layouts=True)  # 4.7 to 8 % apart where they were seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,24 +58,11 @@ class Belief:
     noise: float = 0.07  # 3 to 5 % when calibrated, 10 to 25 % when not (docs/verdicts.md)
     noise_doubt: float = 0.6  # and it may as well be half or twice that
     least_noise: float = 0.004  # no machine is more quiet
-    # By how much two builds of one source differ, however often they are run, each with its chance
-    scatters: tuple[tuple[float, float], ...] = (
-        (0.002, 0.3), (0.008, 0.4), (0.02, 0.2), (0.04, 0.1),
+    scatters: tuple[Scatter, ...] = (
+        *scatters((0.002, 0.28), (0.008, 0.37), (0.02, 0.18), (0.04, 0.09)), LAYOUTS,
     )  # fmt: skip
-    layouts: tuple[tuple[float, float], ...] = ()  # the same, of builds in one of two layouts
     odd: float = 0.004  # of one candidate, that it differs from both its neighbours
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
-
-    @property
-    def builds(self) -> tuple[Scatter, ...]:
-        """What builds may differ by; the chances sum to 1."""
-        total = sum(chance for _, chance in (*self.scatters, *self.layouts))
-        kinds = ((False, self.scatters), (True, self.layouts))
-        return tuple(
-            Scatter(size=size, chance=chance / total, layouts=layouts)
-            for layouts, sizes in kinds
-            for size, chance in sizes
-        )
 
     @property
     def one(self) -> float:
@@ -82,8 +84,7 @@ class Belief:
             self,
             smallest_effect=min(self.smallest_effect, EXACT_EFFECT),
             noise=min(self.noise, EXACT_NOISE),
-            scatters=min(self.scatters, EXACT_SCATTERS, key=max),
-            layouts=(),
+            scatters=min(self.scatters, EXACT_SCATTERS, key=_largest),
         )
 
     @property
@@ -97,6 +98,13 @@ class Belief:
     @property
     def most_log(self) -> float:
         return math.log(self.largest_effect)
+
+
+EXACT_SCATTERS = scatters((0.002, 0.7), (0.01, 0.3))
+
+
+def _largest(kinds: tuple[Scatter, ...]) -> float:
+    return max(builds.size for builds in kinds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty, Tracks, believe
 from dssearch.bayes.next_run import session_unknown
 from dssearch.bayes.noise_shapes import REPEATED
-from dssearch.bayes.prior import Belief, Budget, Costs
+from dssearch.bayes.prior import Belief, Budget, Costs, scatters
 from dssearch.question import Answer, History, Question
 from dssearch.search_record import choice_of, record_of, search_of
 
@@ -122,7 +122,7 @@ class Stray(World):
 
 
 def test_what_builds_are_known_to_differ_by_holds_for_counts_too():
-    known = Belief(scatters=((0.004, 1.0),))
+    known = Belief(scatters=scatters((0.004, 1.0)))
     assert known.of_counts.scatters == known.scatters
     assert ROWS.of_counts.smallest_effect < ROWS.smallest_effect
 

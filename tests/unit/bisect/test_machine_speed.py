@@ -35,6 +35,8 @@ def seen(runs: int, levels: tuple[float, ...], wander: float, seed: int = 3) -> 
         burden=np.zeros(runs),
         machines=np.zeros(runs, dtype=np.int64),
         doubts=np.zeros(1),
+        below=np.zeros(runs),
+        above=np.zeros(runs),
     )
 
 

@@ -17,7 +17,7 @@ from dsharness.errors import UsageError
 from dsharness.model import Boundary
 from dssearch.bayes.bayes_search import OTHERS, Bayes
 from dssearch.bayes.belief import Certainty
-from dssearch.bayes.prior import Belief, Budget
+from dssearch.bayes.prior import Belief, Budget, scatters
 from dssearch.forecast import SimulatedRun, walk
 
 LINE = tuple(f"c{at}" for at in range(32))
@@ -232,7 +232,7 @@ def test_no_difference_is_said_with_97_per_cent_or_not_at_all(
 
 def test_what_is_not_certain_enough_says_what_it_would_take() -> None:
     """Two rows whose builds differ: no run of the same two would tell more."""
-    rows = Belief(smallest_effect=1.25, scatters=((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)))
+    rows = Belief(smallest_effect=1.25, scatters=scatters((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)))
     boundary, _ = answer(Bayes(belief=rows), np.array([0.0, 0.16]), 0.01)
     assert boundary.direction == "unknown"
     assert boundary.summary.startswith("undecided")
@@ -247,7 +247,7 @@ def test_rows_that_differ_by_themselves_end_the_search(seed: int) -> None:
 
     No number of runs tells which.
     """
-    rows = Belief(smallest_effect=1.25, scatters=((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)))
+    rows = Belief(smallest_effect=1.25, scatters=scatters((0.02, 0.3), (0.05, 0.6), (0.1, 0.1)))
     levels = np.array([0.0, 0.28, 0.04, 0.0])
     boundary, runs = answer(Bayes(belief=rows, survey_up_to=4), levels, 0.05, seed=seed)
     assert runs <= 60
