@@ -139,6 +139,7 @@ ROWS = Belief(
     two=0.2,
     none=0.25,
     odd=0.0,  # each is a release of its own
+    of_source=False,  # and what a user installs
 )
 LEARNED = 20.0  # a step found on another branch is this many times likelier than other places
 MEASURE_ALL_UP_TO = 6  # rows of a line: a report has a figure for each

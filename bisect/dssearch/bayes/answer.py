@@ -17,6 +17,7 @@ from dssearch.bayes.answer_figures import (
     ends_apart,
     odd_ones,
     ramp_range,
+    step_ratio,
     steps,
     unsteady,
     verdicts,
@@ -24,7 +25,6 @@ from dssearch.bayes.answer_figures import (
     witnessed,
 )
 from dssearch.bayes.belief import LEAST_IN_SCATTER, Beliefs, Certainty, fewest
-from dssearch.bayes.effect_size import effects
 from dssearch.question import Question
 
 RATE_ALONE = 0.2  # a difference of logs that is mentioned although CPU time shows none
@@ -70,13 +70,9 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     low, high = found.ends(top)
     before, after = names[low], names[high]
     chance = float(found.stepped[top])
-    effect = effects(found, top)
-    slower = effect.middle > 1
-    word = "slower" if slower else "faster"
     words = beliefs.decider.words
-    size, (least, most) = effect.middle, effect.interval(certainty.level)
-    if not slower:
-        size, least, most = 1 / size, 1 / most, 1 / least
+    word, size, least, most = _size(beliefs, top, certainty)
+    slower = word == "slower"
     summary = (
         f"{after} is the first {words.one(word)}: {'it ' if words.verb else ''}"
         f"{words.said(word, _times(size))} than {before}"
@@ -120,12 +116,7 @@ def _either(beliefs: Beliefs, certainty: Certainty, gaps: tuple[int, int]) -> Bo
     found, names, words = beliefs.posterior, beliefs.line.names, beliefs.decider.words
     (low, middle), (_, high) = (found.ends(gap) for gap in gaps)
     before, first, after = names[low], names[middle], names[high]
-    effect = effects(found, gaps)
-    slower = effect.middle > 1
-    word = "slower" if slower else "faster"
-    size, (least, most) = effect.middle, effect.interval(certainty.level)
-    if not slower:
-        size, least, most = 1 / size, 1 / most, 1 / least
+    word, size, least, most = _size(beliefs, gaps, certainty)
     chance = float(found.stepped[list(gaps)].sum() - found.pairs[gaps])
     alone = math.exp(found.seen.middles[gaps[1]] - found.seen.middles[gaps[0]])
     summary = (
@@ -144,10 +135,20 @@ def _either(beliefs: Beliefs, certainty: Certainty, gaps: tuple[int, int]) -> Bo
         effect_interval=(least, most),
         effect_level=certainty.level,
         summary=summary + _notes(beliefs),
-        verdicts=verdicts(beliefs, certainty, slower=slower),
+        verdicts=verdicts(beliefs, certainty, slower=word == "slower"),
         confidence=chance,
         chances=_chances(beliefs, (first, after)),
     )
+
+
+def _size(
+    beliefs: Beliefs, gaps: int | tuple[int, int], certainty: Certainty
+) -> tuple[Literal["slower", "faster"], float, float, float]:
+    """Which way a step goes, by how many times, and the interval of that."""
+    ratio, (low, high) = step_ratio(beliefs, gaps, certainty.level)
+    if ratio > 1:
+        return "slower", ratio, low, high
+    return "faster", 1 / ratio, 1 / high, 1 / low
 
 
 def _contradiction(opinion: Word | None, apart: RateDifference | None, beliefs: Beliefs) -> str:

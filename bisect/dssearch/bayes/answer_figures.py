@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtri
 
 from dsharness.model import CostStep, ImportWorkload, Outcome, Sample, Verdict
 from dssearch.bayes.belief import Beliefs, Certainty
@@ -108,10 +108,10 @@ def _noise(seen: Evidence) -> float:
     return math.sqrt(square / (NOISE_RUNS + max(0, freedom)))
 
 
-WIDE = 2.58 * 1.25  # 99 % of a difference of medians, in standard errors of means
 EARLY_AND_LATE = 4  # runs of one candidate in each half, before they are compared
 RARE = 0.001  # a chance
 SURE = 0.95  # that a candidate is an odd one
+SURE_OF_ODD = 1.96  # standard errors: as sure of how far it lies off
 STRAY = 4.5  # standard errors
 
 
@@ -121,14 +121,41 @@ def steps(beliefs: Beliefs, certainty: Certainty) -> tuple[CostStep, ...]:
     found_steps = []
     for gap in np.flatnonzero(found.stepped >= 0.5):
         low, high = found.ends(int(gap))
-        effect = effects(found, int(gap))
+        ratio, interval = step_ratio(beliefs, int(gap), certainty.level)
         found_steps.append(
-            CostStep(
-                before=names[low], after=names[high],
-                ratio=effect.middle, interval=effect.interval(certainty.level),
-            )
-        )  # fmt: skip
+            CostStep(before=names[low], after=names[high], ratio=ratio, interval=interval)
+        )
     return tuple(found_steps)
+
+
+def step_ratio(
+    beliefs: Beliefs, gap: int | tuple[int, int], level: float
+) -> tuple[float, tuple[float, float]]:
+    """After over before: of sources by all runs, of packages by those of the two alone.
+
+    What builds differ by is in the interval of sources; a package is what it is.
+    """
+    if not beliefs.of_source:
+        low, high = (gap, gap) if isinstance(gap, int) else gap
+        return own_ratio(beliefs, low, high + 1, level)
+    effect = effects(beliefs.posterior, gap)
+    return effect.middle, effect.interval(level)
+
+
+def own_ratio(
+    beliefs: Beliefs, one: int, other: int, level: float
+) -> tuple[float, tuple[float, float]]:
+    """The second's cost over the first's by their own runs, with what noise makes of so many."""
+    found, runs = beliefs.posterior, beliefs.posterior.seen.counts
+    square = sum(_error_of_median(int(runs[at])) ** 2 for at in (one, other))
+    half = float(ndtri((1 + level) / 2)) * found.noise * math.sqrt(square)
+    middle = float(found.seen.middles[other] - found.seen.middles[one])
+    return math.exp(middle), (math.exp(middle - half), math.exp(middle + half))
+
+
+def _error_of_median(runs: int) -> float:
+    """In the noise of one run; of one or two the median is the mean."""
+    return (MEDIAN if runs > 2 else 1.0) / math.sqrt(runs)
 
 
 def odd_ones(beliefs: Beliefs) -> tuple[CostStep, ...]:
@@ -143,7 +170,7 @@ def odd_ones(beliefs: Beliefs) -> tuple[CostStep, ...]:
     odd = []
     for at in np.flatnonzero(chances >= SURE):
         apart = float(middles[at] - np.median(middles[(late == late[at]) & (chances < 0.5)]))
-        half = WIDE * found.noise / math.sqrt(found.seen.counts[at])
+        half = SURE_OF_ODD * found.noise * _error_of_median(int(found.seen.counts[at]))
         odd.append(
             CostStep(
                 before=names[positions[at - 1]], after=names[positions[at]], ratio=math.exp(apart),
@@ -165,7 +192,9 @@ def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> 
         if slower is not None and chance >= certainty.level:
             outcome = Outcome.SLOW if changed is slower else Outcome.FAST
             why = f"{'at or after' if changed else 'before'} the step, chance {chance:.1%}"
-        ratio, interval = _to_first(beliefs, at)
+        ratio, interval = (1.0, (1.0, 1.0))
+        if at > 0:
+            ratio, interval = own_ratio(beliefs, 0, at, certainty.level)
         made.append(
             Verdict(
                 candidate=name, outcome=outcome, why=why, ratio_to_first=ratio, interval=interval,
@@ -257,16 +286,6 @@ def _sides(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
     first = max((gap + 1 for gap in others if gap < top), default=0)
     last = min((gap for gap in others if gap > top), default=len(positions) - 1)
     return positions[first : top + 1], positions[top + 1 : last + 1]
-
-
-def _to_first(beliefs: Beliefs, at: int) -> tuple[float, tuple[float, float] | None]:
-    """The cost over that of the first end, with what the noise makes of so many runs."""
-    if at == 0:
-        return 1.0, (1.0, 1.0)
-    levels, runs = beliefs.posterior.seen.middles, beliefs.posterior.seen.counts
-    middle = float(levels[at] - levels[0])
-    half = WIDE * beliefs.posterior.noise * math.sqrt(1 / runs[at] + 1 / runs[0])
-    return math.exp(middle), (math.exp(middle - half), math.exp(middle + half))
 
 
 PLACES = (1 / 6, 1 / 2, 5 / 6)  # of a start or an end within its gap

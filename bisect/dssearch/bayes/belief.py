@@ -53,6 +53,7 @@ class Beliefs:
     low: int  # the ends that can be measured
     high: int
     failed: Mapping[str, str]  # what cannot be measured -> why
+    of_source: bool  # whether a step is one of sources, whatever single builds of them cost
     posterior: Posterior
 
     @property
@@ -306,6 +307,7 @@ def believe(
         low=bounds[0],
         high=bounds[1],
         failed={name: why for name, why in failed.items() if name in line.index},
+        of_source=belief.of_source,
         posterior=weigh(seen, line, belief.of_counts if question.decider.exact else belief),
     )
 

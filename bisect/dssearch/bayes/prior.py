@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import PlainSerializer
 
@@ -17,8 +17,7 @@ EXACT_EFFECT, EXACT_NOISE = 1.1, 0.03
 LAYOUT_WIDTH = 0.5  # of its distance: how alike the builds of one layout are
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scatter:
+class Scatter(NamedTuple):
     """By how much two builds of one source may differ, however often they are run."""
 
     size: float  # a deviation of logs
@@ -61,6 +60,7 @@ class Belief:
     scatters: tuple[Scatter, ...] = (
         *scatters((0.002, 0.28), (0.008, 0.37), (0.02, 0.18), (0.04, 0.09)), LAYOUTS,
     )  # fmt: skip
+    of_source: bool = True  # whether a step is one of sources; else of what was built of them
     odd: float = 0.004  # of one candidate, that it differs from both its neighbours
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
 

@@ -67,7 +67,7 @@ class Boundary(Value):
     direction: Literal["slower", "faster", "none", "unknown"]
     effect: float | None = None
     effect_interval: tuple[float, float] | None = None
-    effect_level: float = Field(default=0.99, description="of that interval")
+    effect_level: float = Field(default=0.95, description="of that interval")
     smallest_visible_pct: float | None = None
     summary: str
     unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")

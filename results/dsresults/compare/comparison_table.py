@@ -217,7 +217,7 @@ class ComparisonTable(Value):
         return next(known, Candidate(id=candidate_id))
 
 
-CONFIDENCE = 0.99
+CONFIDENCE = 0.95  # as the search has it
 USUAL = 0.15  # the log of a ratio strays by this much from pair to pair (docs/verdicts.md)
 USUAL_PAIRS = 4  # and this counts as so many pairs more than one
 

@@ -196,7 +196,7 @@ def headings(comparison: ComparisonTable) -> tuple[str, ...]:
     ratio = COST.heading if comparison.decider is COST else comparison.decider.words.ratio
     values = (metric.heading for metric in _values(comparison))
     facts = (each.heading for each in shown_columns(comparison))
-    return ("candidate", "verdict", ratio, "99 % interval", *values, *facts)
+    return ("candidate", "verdict", ratio, "95 % interval", *values, *facts)
 
 
 def cells(comparison: ComparisonTable, observed: Observed, column: Column) -> tuple[str, ...]:
