@@ -20,7 +20,7 @@ from scipy.special import chdtri
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, RATE
-from dsharness.model import Boundary, Machine, Measurement, Sample, Value
+from dsharness.model import DECIDER, Boundary, Machine, Measurement, Sample, Value
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
 from dssearch.bayes.track import Floats
@@ -42,7 +42,10 @@ class SimulatedRun:
     rate: float
     machine: Machine = MACHINE
     session: int = 0  # one start of the lab
+    start: int = 0  # one start of the candidate's server
     steal_pct: float = 0.0
+    value: float | None = None  # of the metric that decides, where that is not the cost: no log
+    failed: str = ""  # why it may not be used
 
 
 # Of a candidate in a turn; None: it cannot be built.
@@ -96,11 +99,13 @@ def rehearse(search: Search, candidates: int, drop: float, noise: RunNoise, seed
 
 
 def walk(
-    search: Search, line: tuple[str, ...], run: Simulated
+    search: Search, line: tuple[str, ...], run: Simulated, metric: str = DECIDER
 ) -> tuple[Boundary, Mapping[str, tuple[Sample, ...]]]:
     """Run a search to its end."""
-    question = Question(series_id="made up", line=line, workload_id=WORKLOAD, settings_id="default")
-    end = run_search(question, search, _MadeUp(run=run), History())
+    question = Question(
+        series_id="made up", line=line, workload_id=WORKLOAD, settings_id="default", metric=metric
+    )
+    end = run_search(question, search, _MadeUp(run=run, metric=metric), History())
     assert end.boundary is not None  # noqa: S101 - a made-up world has always more to measure
     return end.boundary, end.history.samples
 
@@ -110,6 +115,7 @@ class _MadeUp:
     """A ``TurnSource`` without a lab."""
 
     run: Simulated
+    metric: str
     serial: Iterator[int] = field(default_factory=count)
 
     def turn(self, step: Measure) -> TurnEnd:
@@ -118,7 +124,10 @@ class _MadeUp:
             run = self.run(name, step.turn)
             if run is None:
                 return TurnEnd(samples=tuple(taken), unmeasurable={name: "does not build"})
-            taken.append(_sample(name, run, step.turn, next(self.serial)))
+            sample = _sample(name, run, step.turn, next(self.serial))
+            if run.value is not None:
+                sample.metrics[self.metric] = Measurement.model_construct(value=run.value, unit="")
+            taken.append(sample)
         return TurnEnd(samples=tuple(taken))
 
 
@@ -146,7 +155,7 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         steal_pct=run.steal_pct,
         errors=0,
         per_second=(),
-        invalid=(),
+        invalid=(run.failed,) if run.failed else (),
         turn=turn,
         workload=None,
         log="",
