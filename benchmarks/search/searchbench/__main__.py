@@ -24,12 +24,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from searchbench.cell import LAST_SEED, Cell
-from searchbench.comparison import HEAD as COMPARISON_HEAD
 from searchbench.comparison import FAMILY_HEAD, differences, family_differences, read_old
+from searchbench.comparison import HEAD as COMPARISON_HEAD
 from searchbench.families import WORLDS as HONEST_WORLDS
 from searchbench.families import family_cells
 from searchbench.honesty import PART_WORLDS, honesty_report, part_cells, said_table
@@ -93,7 +94,9 @@ def _honest(asked: argparse.Namespace) -> None:
     if asked.only:
         cells = only(cells, asked.only)
     if asked.search:
-        cells = tuple(replace(c, methods=(asked.search,)) for c in cells if asked.search in c.methods)
+        cells = tuple(
+            replace(c, methods=(asked.search,)) for c in cells if asked.search in c.methods
+        )
     worlds = asked.worlds or HONEST_WORLDS
     plays = play_all(cells, worlds, asked.jobs)
     if asked.json:
@@ -149,12 +152,14 @@ def _cells(asked: argparse.Namespace) -> tuple[Cell, ...]:
         # a part of the tables: each cell gets as many worlds as were asked for
         found = tuple(replace(cell, share=1.0) for cell in only(found, asked.only))
     if asked.search:
-        found = tuple(
-            replace(cell, methods=(asked.search,)) for cell in found if asked.search in cell.methods
-        )
+        found = _played_by(asked.search, found)
     if asked.tuning:
         found = tuple(replace(cell, first_seed=LAST_SEED) for cell in found)
     return found
+
+
+def _played_by(search: str, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    return tuple(replace(cell, methods=(search,)) for cell in cells if search in cell.methods)
 
 
 def _usual_worlds(asked: argparse.Namespace) -> int:

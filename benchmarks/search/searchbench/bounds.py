@@ -120,8 +120,8 @@ def _prove_in_duets(world: World, machine: Machine) -> Finding:
     step, apart, chance = world.steps[0], Side(), 0.0
     while chance < LEVEL:
         before, after = (machine.measure(at, apart.count) for at in (step - 1, step))
-        assert before is not None  # noqa: S101 - all can be built here
-        assert after is not None  # noqa: S101 - all can be built here
+        assert before is not None
+        assert after is not None
         apart.add(after.cost - before.cost)
         chance = chance_of_pairs(apart, world.n - 1)
     return Finding(said=Said.STEP, named=frozenset({step}), confidence=chance)

@@ -62,8 +62,9 @@ def names(world: World, finding: Finding, step: int) -> bool:
         return False
     if world.kind.apart is not None:  # next to each other: no run may be able to tell which
         return finding.named <= frozenset(range(world.steps[0], world.steps[-1] + 1))
-    held = finding.named if step in finding.named else frozenset[int]()
-    return finding.named <= world.answer(step) or bool(held) and held <= world.widest(step)
+    if step in finding.named:
+        return finding.named <= world.widest(step)
+    return finding.named <= world.answer(step)
 
 
 def names_one(world: World, finding: Finding) -> bool:
