@@ -113,18 +113,18 @@ STILL = Kind(truth=Truth.NONE, noise=Noise.NIL)
 
 
 def test_a_start_is_slow_for_one_turn_or_for_all_runs() -> None:
-    anew = replace(STILL, start_pct=(6.0, 15.0))
-    machine = Machine(draw(anew, 2))
+    by_turn = replace(STILL, start_pct=(6.0, 15.0))
+    machine = Machine(draw(by_turn, 2))
     turns = [machine.measure(3, turn) for turn in range(1000)]
     costs = [each.cost for each in turns if each is not None]
     assert 0.06 < math.expm1(max(costs)) < 0.15
     assert set(costs) == {0.0, max(costs)}
     assert fmean(cost > 0 for cost in costs) == pytest.approx(0.3, abs=0.05)
     assert len({each.start for each in turns if each is not None}) == 1000
-    again = Machine(draw(anew, 2))
+    again = Machine(draw(by_turn, 2))
     assert [again.run(at) for at in (3, 3)] == costs[:2]
 
-    machine = Machine(draw(replace(anew, one_start=True, n=1000), 2))
+    machine = Machine(draw(replace(by_turn, one_start=True, n=1000), 2))
     levels = [{machine.run(at) for _ in range(3)} for at in range(1000)]
     assert all(len(each) == 1 for each in levels)
     assert fmean(each != {0.0} for each in levels) == pytest.approx(0.3, abs=0.05)
