@@ -96,7 +96,9 @@ def _others() -> dict[str, tuple[Kind, ...]]:
         "there and back at once": backs,
         "there and back at once" + DUETS: tuple(replace(kind, duets=True) for kind in backs),
         "start time, polled": _steps(polled, 15.0, 30.0),
+        "start time, polled" + DUETS: _steps(replace(polled, duets=True), 15.0, 30.0),
         "CPU time of starts, in ticks": _steps(ticks, 10.0, 20.0),
+        "CPU time of starts, in ticks" + DUETS: _steps(replace(ticks, duets=True), 10.0, 20.0),
         "counts": (
             *(replace(flushes, counts=pair) for pair in ((0.0, 2.0), (2.0, 0.0))),
             replace(flushes, truth=Truth.NONE, counts=(2.0, 2.0)),

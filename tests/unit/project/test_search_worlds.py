@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from dssearch.forecast import SimulatedRun
-from searchbench.bounds import Proof
+from searchbench.bounds import Proof, Side, chance_of_pairs
 from searchbench.cell import LAST_SEED
+from searchbench.families import DUETS, FAMILIES, LAWS
 from searchbench.kinds import RAMP, Kind, Noise, Truth
 from searchbench.machine import MACHINE, SECOND, Machine
 from searchbench.methods import CLAIRVOYANT
@@ -107,6 +108,33 @@ def test_a_machine_has_days_a_drift_and_one_speed_a_turn() -> None:
     turns = [{each.cost for each in runs(kind, 0, 2, turn)} for turn in range(200)]
     assert all(len(each) == 1 for each in turns)
     assert stdev(np.diff([each.pop() for each in turns])) == pytest.approx(0.03, rel=0.2)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_each_law_is_the_same_in_duets_but_for_the_speed_of_the_turn(law: str) -> None:
+    speeds = [run.cost for turn in range(9) for run in runs(replace(STILL, duets=True), 0, 1, turn)]
+    machines = [Machine(draw(FAMILIES[name][0], 1)) for name in (law, law + DUETS)]
+    for turn, speed in enumerate(speeds):
+        for at in (3, 40):
+            alone, beside = (machine.measure(at, turn) for machine in machines)
+            assert alone is not None
+            assert beside is not None
+            assert beside.cost == pytest.approx(alone.cost + speed)
+            assert replace(beside, cost=0.0, rate=0.0) == replace(alone, cost=0.0, rate=0.0)
+
+
+def test_a_culprit_is_proved_by_what_two_runs_at_once_differ_by() -> None:
+    alike, apart = Side(), Side()
+    for value in (0.0, 0.02, -0.02, 0.01) * 5:
+        alike.add(value)
+        apart.add(0.1 + value)
+    assert chance_of_pairs(alike, 127) < 1 / 127
+    assert chance_of_pairs(apart, 127) > 0.999
+    still, walking = (
+        fmean(play(CLAIRVOYANT, Kind(d=2.0, duets=duets), LAST_SEED + at).runs for at in range(8))
+        for duets in (False, True)
+    )
+    assert still <= walking <= 1.5 * still
 
 
 STILL = Kind(truth=Truth.NONE, noise=Noise.NIL)
