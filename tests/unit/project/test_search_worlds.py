@@ -116,11 +116,11 @@ def test_each_law_is_the_same_in_duets_but_for_the_speed_of_the_turn(law: str) -
     machines = [Machine(draw(FAMILIES[name][0], 1)) for name in (law, law + DUETS)]
     for turn, speed in enumerate(speeds):
         for at in (3, 40):
-            alone, beside = (machine.measure(at, turn) for machine in machines)
+            alone, in_duet = (machine.measure(at, turn) for machine in machines)
             assert alone is not None
-            assert beside is not None
-            assert beside.cost == pytest.approx(alone.cost + speed)
-            assert replace(beside, cost=0.0, rate=0.0) == replace(alone, cost=0.0, rate=0.0)
+            assert in_duet is not None
+            assert in_duet.cost == pytest.approx(alone.cost + speed)
+            assert replace(in_duet, cost=0.0, rate=0.0) == replace(alone, cost=0.0, rate=0.0)
 
 
 def test_a_culprit_is_proved_by_what_two_runs_at_once_differ_by() -> None:
