@@ -3,13 +3,15 @@
 make bench-search                    all, and docs/search-benchmark.md and .svg (an hour)
 make bench-search BENCH=--quick      few histories, nothing written (three minutes)
 make bench-search BENCH='--worlds 600 --json plays.json'
-make bench-search BENCH=--honest     is what it says true? docs/search-honesty.md (an hour)
+make bench-search BENCH=--honest     is what it says true? docs/search-honesty.md (40 minutes)
 
 These print their tables and write no page:
 
 make bench-search BENCH="--only 'two machines' --worlds 40 --tuning"
 make bench-search BENCH='--long --json before.json'       the main cells, 400 histories each
 make bench-search BENCH='--long --against before.json'    the same, and the paired differences
+make bench-search BENCH="--honest --tuning --only 'heavy tails' --worlds 30 --json before.json"
+make bench-search BENCH="--honest --tuning --only 'heavy tails' --worlds 30 --against before.json"
 make bench-search BENCH=--parts                           what each part of the search is worth
 make bench-search BENCH=--nights                          a watch's false alarms, and its delays
 make bench-search BENCH='--plans 24'                      is "9 in 10: at most" of a plan true?
@@ -22,20 +24,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from searchbench.cell import LAST_SEED, Cell
+from searchbench.comparison import FAMILY_HEAD, differences, family_differences, read_old
 from searchbench.comparison import HEAD as COMPARISON_HEAD
-from searchbench.comparison import differences, read_old
-from searchbench.honesty import (
-    PART_WORLDS,
-    honest_cells,
-    honesty_report,
-    part_cells,
-    said_table,
-)
-from searchbench.honesty import WORLDS as HONEST_WORLDS
+from searchbench.families import WORLDS as HONEST_WORLDS
+from searchbench.families import family_cells
+from searchbench.honesty import PART_WORLDS, honesty_report, part_cells, said_table
 from searchbench.large import Large, measure_apart
 from searchbench.markdown import rows
 from searchbench.nights import NIGHTS, delay_table, named_on, night_cells, night_table
@@ -57,7 +55,7 @@ def main() -> None:
         print("\n".join(plan_lines(play_plans(asked.plans, asked.jobs))))
         return
     if asked.honest:
-        _honest(asked.worlds, asked.jobs)
+        _honest(asked)
         return
     if asked.nights:
         plays = play_all(night_cells(), asked.worlds or NIGHTS, asked.jobs)
@@ -90,16 +88,28 @@ def main() -> None:
         print(f"{each.verdict}: {each.what}: wanted {each.wanted}; measured {each.measured}")
 
 
-def _honest(worlds: int | None, jobs: int) -> None:
-    """With fewer histories than the page needs, only print it."""
-    asked = worlds or HONEST_WORLDS
-    option = "--honest" if asked == HONEST_WORLDS else f"'--honest --worlds {asked}'"
-    plays = play_all(honest_cells(), asked, jobs)
-    text = honesty_report(plays, f"make bench-search BENCH={option}", asked)
-    if asked < HONEST_WORLDS:
-        print(text)
-    else:
+def _honest(asked: argparse.Namespace) -> None:
+    """The page is written only if all of it is played as it asks."""
+    cells = family_cells(tuning=asked.tuning)
+    if asked.only:
+        cells = only(cells, asked.only)
+    if asked.search:
+        cells = tuple(
+            replace(c, methods=(asked.search,)) for c in cells if asked.search in c.methods
+        )
+    worlds = asked.worlds or HONEST_WORLDS
+    plays = play_all(cells, worlds, asked.jobs)
+    if asked.json:
+        asked.json.write_text(json.dumps(_facts(plays, [], None), indent=1) + "\n")
+    option = "--honest" if worlds == HONEST_WORLDS else f"'--honest --worlds {worlds}'"
+    text = honesty_report(plays, f"make bench-search BENCH={option}", worlds)
+    whole = not (asked.only or asked.search or asked.tuning)
+    if whole and worlds >= HONEST_WORLDS:
         (DOCS / "search-honesty.md").write_text(text)
+    else:
+        print(text)
+    if asked.against:
+        print(rows(FAMILY_HEAD, family_differences(plays, read_old(asked.against))))
 
 
 def _print_or_write(text: str, plays: Plays, *, printed: bool) -> None:
@@ -142,12 +152,14 @@ def _cells(asked: argparse.Namespace) -> tuple[Cell, ...]:
         # a part of the tables: each cell gets as many worlds as were asked for
         found = tuple(replace(cell, share=1.0) for cell in only(found, asked.only))
     if asked.search:
-        found = tuple(
-            replace(cell, methods=(asked.search,)) for cell in found if asked.search in cell.methods
-        )
+        found = _played_by(asked.search, found)
     if asked.tuning:
         found = tuple(replace(cell, first_seed=LAST_SEED) for cell in found)
     return found
+
+
+def _played_by(search: str, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    return tuple(replace(cell, methods=(search,)) for cell in cells if search in cell.methods)
 
 
 def _usual_worlds(asked: argparse.Namespace) -> int:

@@ -98,8 +98,10 @@ NONE: Floats = np.zeros((len(NOISES), 1))
 
 
 def prove(world: World, machine: Machine) -> Finding:
-    """In turns, one run of each side."""
+    """In turns, one run of each side; in duets, both at once."""
     step = world.steps[0]
+    if world.kind.duets:
+        return _prove_in_duets(world, machine)
     proof = Proof(places=world.n - 1)
     while proof.chance < LEVEL:
         side, at = (
@@ -112,6 +114,17 @@ def prove(world: World, machine: Machine) -> Finding:
             raise ValueError(f"candidate {at} must be buildable here")
         side.add(value)
     return Finding(said=Said.STEP, named=frozenset({step}), confidence=proof.chance)
+
+
+def _prove_in_duets(world: World, machine: Machine) -> Finding:
+    step, apart, chance = world.steps[0], Side(), 0.0
+    while chance < LEVEL:
+        before, after = (machine.measure(at, apart.count) for at in (step - 1, step))
+        assert before is not None
+        assert after is not None
+        apart.add(after.cost - before.cost)
+        chance = chance_of_pairs(apart, world.n - 1)
+    return Finding(said=Said.STEP, named=frozenset({step}), confidence=chance)
 
 
 @dataclass(kw_only=True)
@@ -141,11 +154,7 @@ class Proof:
     def chance(self) -> float:
         if not (self.before.count and self.after.count):
             return 0.0
-        here = (1 - BELIEF.none) / self.places
-        odds = (
-            self._log_likelihood(SIZES) - self._log_likelihood(NONE) + math.log(here / (1 - here))
-        )
-        return 1 / (1 + math.exp(min(700.0, -odds)))
+        return _chance(self._log_likelihood, self.places)
 
     def _log_likelihood(self, sizes: Floats) -> float:
         """The mean over every noise and size; the level is integrated out."""
@@ -155,3 +164,24 @@ class Proof:
         away = self.after.mean - self.before.mean - sizes
         fits = log_sum(-(away**2) / (2 * spread[:, None])) - math.log(sizes.shape[1])
         return float(log_sum(fits - (runs - 1) * np.log(NOISES) - square / (2 * NOISES**2)))
+
+
+def chance_of_pairs(apart: Side, places: int) -> float:
+    """The same of differences of two runs at once: the machine's speed is in neither."""
+
+    def log_likelihood(sizes: Floats) -> float:
+        square = 2 * NOISES**2
+        spread = square / apart.count
+        fits = log_sum(-((apart.mean - sizes) ** 2) / (2 * spread[:, None]))
+        fits -= math.log(sizes.shape[1])
+        rest = (apart.count - 1) * np.log(NOISES) + np.log(spread) / 2
+        return float(log_sum(fits - rest - apart.square / (2 * square)))
+
+    return _chance(log_likelihood, places)
+
+
+def _chance(log_likelihood: Callable[[Floats], float], places: int) -> float:
+    """That the step is at one of so many places."""
+    here = (1 - BELIEF.none) / places
+    odds = log_likelihood(SIZES) - log_likelihood(NONE) + math.log(here / (1 - here))
+    return 1 / (1 + math.exp(min(700.0, -odds)))

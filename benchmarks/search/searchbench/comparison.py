@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import TypedDict
 
+from searchbench.cell import Cell
+from searchbench.findings import Said
 from searchbench.kinds import Kind
 from searchbench.play import Play
 from searchbench.plays import Plays
 
+UNDECIDED = frozenset({Said.UNDECIDED, Said.STOPPED})
 HEAD = ("cell", "search", "histories", "runs", "runs less", "builds less", "right more")
+FAMILY_HEAD = (
+    "family", "search", "histories", "median runs", "mean runs", "runs less", "right more",
+    "wrong more", "cannot tell more", "found more",
+)  # fmt: skip
+Pairs = list[tuple["OldPlay", Play]]
 
 
 class OldPlay(TypedDict):
@@ -24,6 +32,9 @@ class OldPlay(TypedDict):
     runs: int
     builds: int
     right: bool
+    said: str
+    one: bool
+    wrong: str
 
 
 class OldCell(TypedDict):
@@ -47,25 +58,63 @@ def read_old(path: Path) -> Old:
 def differences(plays: Plays, old: Old) -> Iterator[list[str]]:
     """A row for each cell that both have played; old minus new, with its standard error."""
     for (cell, method), made in plays.items():
-        known = old.get((_name(_facts(cell.kind)), method), {})
-        pairs = [(known[each.seed], each) for each in made if each.seed in known]
+        pairs = _pairs(cell, method, made, old)
         if len(pairs) > 1:
             yield [
                 cell.label,
                 method,
                 str(len(pairs)),
-                " to ".join(f"{mean:.1f}" for mean in _means(pairs)),
+                _means(pairs),
                 _paired([a["runs"] - b.runs for a, b in pairs]),
                 _paired([a["builds"] - b.builds for a, b in pairs]),
                 _paired([100 * (b.right - a["right"]) for a, b in pairs]) + " points",
             ]
 
 
-def _means(pairs: list[tuple[OldPlay, Play]]) -> tuple[float, float]:
-    return fmean(old["runs"] for old, _ in pairs), fmean(new.runs for _, new in pairs)
+def family_differences(plays: Plays, old: Old) -> Iterator[list[str]]:
+    """A row for each family that both have played, in points of a hundred histories."""
+    families: dict[tuple[str, str], Pairs] = {}
+    for (cell, method), made in plays.items():
+        pairs = families.setdefault((cell.group, method), [])
+        pairs += _pairs(cell, method, made, old)
+    for (family, method), pairs in families.items():
+        if len(pairs) < 2:
+            continue
+        wrong = [(bool(a["wrong"]), bool(b.wrong)) for a, b in pairs]
+        unsure = [(a["said"] in UNDECIDED, b.undecided) for a, b in pairs]
+        right = [
+            (not any(before), not any(after))
+            for before, after in (
+                ((w[0], u[0]), (w[1], u[1])) for w, u in zip(wrong, unsure, strict=True)
+            )
+        ]
+        yield [
+            family,
+            method,
+            str(len(pairs)),
+            f"{median(a['runs'] for a, _ in pairs):.0f} to {median(b.runs for _, b in pairs):.0f}",
+            _means(pairs),
+            _paired([a["runs"] - b.runs for a, b in pairs]),
+            *(_points(hits) for hits in (right, wrong, unsure)),
+            _points([(a["one"], b.one) for a, b in pairs]),
+        ]
 
 
-def _paired(values: list[int]) -> str:
+def _pairs(cell: Cell, method: str, made: Sequence[Play], old: Old) -> Pairs:
+    known = old.get((_name(_facts(cell.kind)), method), {})
+    return [(known[each.seed], each) for each in made if each.seed in known]
+
+
+def _means(pairs: Pairs) -> str:
+    before, after = fmean(old["runs"] for old, _ in pairs), fmean(new.runs for _, new in pairs)
+    return f"{before:.1f} to {after:.1f}"
+
+
+def _points(hits: Sequence[tuple[bool, bool]]) -> str:
+    return _paired([100 * (after - before) for before, after in hits])
+
+
+def _paired(values: Sequence[int]) -> str:
     return f"{fmean(values):+.2f} ± {stdev(values) / math.sqrt(len(values)):.2f}"
 
 
@@ -75,5 +124,10 @@ def _facts(kind: Kind) -> Mapping[str, object]:
     return found
 
 
+USUAL = json.loads(json.dumps(asdict(Kind())))
+
+
 def _name(kind: Mapping[str, object]) -> str:
-    return json.dumps(kind, sort_keys=True)
+    """What is as usual is left out: plays stay known when kinds get a new field."""
+    told = {name: value for name, value in kind.items() if value != USUAL.get(name)}
+    return json.dumps(told, sort_keys=True)

@@ -46,7 +46,10 @@ def drive(search: Search, machine: Machine, step_s: list[float]) -> Finding:
     """Adds the seconds that the search thought for each step to ``step_s``."""
     timed = Timed(search=search, step_s=step_s)
     line = line_of(machine.world.n)
-    boundary, _ = walk(timed, line, lambda name, turn: machine.measure(place(name), turn))
+    kind = machine.world.kind
+    boundary, _ = walk(
+        timed, line, lambda name, turn: machine.measure(place(name), turn), kind.metric
+    )
     return read(boundary)
 
 
@@ -63,6 +66,7 @@ def read(boundary: Boundary) -> Finding:
         every=every,
         suspects=suspects,
         effect=_effect(boundary),
+        way={"slower": 1, "faster": -1}.get(boundary.direction, 0),
         confidence=boundary.confidence,
         visible=_log_of(boundary.smallest_visible_pct),
     )
@@ -75,15 +79,17 @@ def _log_of(pct: float | None) -> float | None:
 def _said(boundary: Boundary) -> Said:
     if boundary.found:
         return Said.STEP
+    if boundary.shape == "ramp":
+        return Said.RAMP
+    if boundary.direction != "none":
+        return Said.UNDECIDED  # of shape "builds": because only further builds would tell
     match boundary.shape:
-        case "ramp":
-            return Said.RAMP
         case "ends":
             return Said.ENDS
         case "builds":
             return Said.BUILDS
         case None:
-            return Said.NONE if boundary.direction == "none" else Said.UNDECIDED
+            return Said.NONE
     assert_never(boundary.shape)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dsharness.model import DECIDER
+
 RAMP = 10  # candidates over which a ramp rises
 
 
@@ -41,6 +43,12 @@ class Kind:
     d: float = 2.0
     step_pct: float | None = None  # of the first step, or of a whole ramp
     then_pct: float | None = None  # of the second step of "a step and back"; None: all the way
+    then_share: float | None = None  # the same as a part of the first step: 1 takes it all back
+    apart: tuple[int, int] | None = None  # so many candidates lie between both; None: any place
+    either_way: bool = False  # in half of the worlds, what is slower is faster
+    metric: str = DECIDER  # by which the search decides
+    counts: tuple[float, float] | None = None  # of an operation, before the step and after it
+    budget: int = 2000  # runs that the search may take
     cv_pct: tuple[float, float] = (5.0, 20.0)  # of the cost of one run, drawn between these
     truth: Truth = Truth.STEP
     noise: Noise = Noise.GAUSSIAN
@@ -50,6 +58,13 @@ class Kind:
     rate_wanders: bool = False  # by 15 % to both sides, and the cost does not
     scatter_pct: float = 0.0  # by which each build is faster or slower, whatever its source
     odd_pct: float = 0.0  # by which one candidate away from the step is slower, and no other
+    layout_pct: tuple[float, float] = (0.0, 0.0)  # each build is so much faster, or slower
+    one_layout: bool = False  # the step is in one of two layouts only
+    start_pct: tuple[float, float] = (0.0, 0.0)  # by which 30 % of a server's starts are slower
+    one_start: bool = False  # of a candidate, for all of its runs; else one for each turn
+    fails_pct: tuple[float, float] = (0.0, 0.0)  # of the runs of a third of the candidates
+    spells: bool = False  # three fail in a row, in the mean
+    censored_pct: tuple[float, float] = (0.0, 0.0)  # of the slow side's runs: they take too long
     second_machine: bool = False  # turns alternate between two machines
     sessions: bool = False  # every 30 runs a new day, on which all is up to 6 % faster or slower
     stolen: bool = False  # neighbours take a fifth of the time of one run in five, which strays
@@ -82,6 +97,16 @@ def _words(kind: Kind) -> Iterator[str]:
         f"rate CV {kind.rate_cv_pct:g} %": kind.rate_cv_pct != Kind.rate_cv_pct,
         "rate wanders 15 %": kind.rate_wanders,
         f"builds differ by {kind.scatter_pct:g} %": kind.scatter_pct > 0,
+        "either way": kind.either_way,
+        f"by {kind.metric}": kind.metric != DECIDER,
+        f"at most {kind.budget} runs": kind.budget != Kind.budget,
+        f"two layouts, {_range(kind.layout_pct)} to both sides": kind.layout_pct[1] > 0,
+        "in one of two layouts": kind.one_layout,
+        f"30 % of the starts {_range(kind.start_pct)} slower": kind.start_pct[1] > 0,
+        "one start of each candidate": kind.one_start,
+        f"a third fail in {_range(kind.fails_pct)} of their runs": kind.fails_pct[1] > 0,
+        "three in a row": kind.spells,
+        f"{_range(kind.censored_pct)} of the slow runs take too long": kind.censored_pct[1] > 0,
         f"one candidate {kind.odd_pct:g} % slower alone": kind.odd_pct > 0,
         "two machines": kind.second_machine,
         "a new day every 30 runs": kind.sessions,
@@ -96,7 +121,16 @@ def _words(kind: Kind) -> Iterator[str]:
     yield from (word for word, said in flags.items() if said)
 
 
+def _range(pct: tuple[float, float]) -> str:
+    return f"{pct[0]:g} to {pct[1]:g} %"
+
+
 def _history(kind: Kind) -> str:
+    if kind.counts is not None:
+        return f"{kind.truth}, {kind.counts[0]:g} to {kind.counts[1]:g}"
+    if kind.then_share is not None and kind.apart is not None:
+        near = "{} to {}".format(*kind.apart)
+        return f"{kind.truth}, {kind.then_share:g} of it, {near} candidates later"
     if kind.step_pct is None or kind.truth is Truth.NONE:
         return str(kind.truth)
     size = f"{kind.step_pct:+g} %"

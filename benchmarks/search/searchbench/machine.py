@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
@@ -10,7 +12,7 @@ from numpy.random import Generator
 from dsharness.model import Machine as MachineId
 from dssearch.forecast import MACHINE, SimulatedRun
 from searchbench.kinds import Noise
-from searchbench.worlds import World
+from searchbench.worlds import NO_COUNT, World
 
 WANDER = 0.15  # on both sides: 30 % in all
 PERIOD = 120  # runs
@@ -24,8 +26,34 @@ DRIFT = 0.001  # each run
 NIGHT_RUNS = 12 * 18  # of twelve series of a watch
 TURN_WALK = 0.03
 STOLEN_SHARE, STOLEN_PCT, STOLEN_BY = 0.2, 20.0, 0.2
+SLOW_STARTS = 0.3  # of all starts of a server
+SPELL = 3  # runs that fail one after the other, in the mean
+COUNTED = 100  # operations of a run whose calls are counted
+STRAYS = 3.0  # calls of a run that are not its operations'
 # streams of chance of one seed; the world has others
-COSTS, RATES, SPEEDS, STEALS, BEFORE = 1, 2, 4, 5, 6
+COSTS, RATES, SPEEDS, STEALS, BEFORE, STARTED, FAILED, COUNTS = 1, 2, 4, 5, 6, 13, 14, 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """What a metric's values are in its own unit, and how finely they are read."""
+
+    low: float  # of the first candidate, drawn between these
+    high: float
+    grain: float = 0.0
+    rounded: Callable[[float], float] = math.floor
+
+    def read(self, value: float) -> float:
+        if not self.grain:
+            return value
+        return self.grain * max(1.0, self.rounded(value / self.grain))
+
+
+SCALES = {
+    "start-time": Scale(low=0.5, high=3.0, grain=0.1, rounded=math.ceil),  # polled: s
+    "start-cpu": Scale(low=0.08, high=0.6, grain=0.01),  # of the kernel's ticks: s
+    "instructions": Scale(low=1e5, high=1e6),
+}
 
 
 class Spent(Exception):  # noqa: N818 - no error: the search had its chance
@@ -45,6 +73,7 @@ class Machine:
         self.runs = 0
         self.built: set[int] = set()  # with those that failed: they were paid for too
         self._tries = 0  # with those that did not build
+        self._failing: dict[int, bool] = {}
         self._chances: dict[tuple[int, int], Generator] = {}
 
     @property
@@ -67,17 +96,23 @@ class Machine:
             return None
         self.runs += 1
         second = world.kind.second_machine and turn % 2 == 1
-        shared = world.built(at) + self._speed(at, turn) + self._slow(at) - SECOND_SPEED * second
+        slow = self._slow(at) + self._slow_start(at, turn)
+        shared = world.built(at) + self._speed(at, turn) + slow - SECOND_SPEED * second
         sigma = SECOND_CV if second else world.sigma
         noise = sigma * unit_noise(self._chance(COSTS, at), world.kind.noise)
         steal = self._chance(STEALS, at)
         stolen = world.kind.stolen and steal.random() < STOLEN_SHARE
+        cost = shared + noise + stolen * STOLEN_BY * float(steal.normal())
+        late = world.limit is not None and cost - self._speed(at, turn) > world.limit
         return SimulatedRun(
-            cost=shared + noise + stolen * STOLEN_BY * float(steal.normal()),
+            cost=cost,
             rate=self._rate_noise(at) - shared,
             machine=SECOND if second else MACHINE,
             session=self._day if world.kind.sessions else 0,
             steal_pct=STOLEN_PCT * stolen,
+            start=0 if world.kind.one_start else turn,
+            value=self._value(at, cost),
+            failed="the load did not finish" if late or self._fails(at) else "",
         )
 
     def _chance(self, stream: int, at: int) -> Generator:
@@ -90,6 +125,38 @@ class Machine:
         if not self.world.kind.slow_runs:
             return 0.0
         return MODE_BY * (self._chance(COSTS, at).random() < MODE_SHARE)
+
+    def _slow_start(self, at: int, turn: int) -> float:
+        if not self.world.start:
+            return 0.0
+        start = (at,) if self.world.kind.one_start else (at, turn)
+        chance = np.random.default_rng([self.world.seed, STARTED, *start])
+        return self.world.start * float(chance.random() < SLOW_STARTS)
+
+    def _fails(self, at: int) -> bool:
+        """In spells, whether a run fails follows from the one before."""
+        fails = self.world.fails
+        if fails is None or not fails[at]:
+            return False
+        share, chance = float(fails[at]), self._chance(FAILED, at).random()
+        if self.world.kind.spells:
+            stays = 1 - 1 / SPELL
+            share = stays if self._failing.get(at) else share / (1 - share) / SPELL
+            self._failing[at] = chance < share
+        return bool(chance < share)
+
+    def _value(self, at: int, cost: float) -> float | None:
+        """In the unit of a metric that is not the cost."""
+        kind = self.world.kind
+        if kind.counts is not None:
+            level = max(NO_COUNT, kind.counts[0]) * math.exp(float(self.world.levels[at]))
+            strays = abs(STRAYS * float(self._chance(COUNTS, at).normal()))
+            return (round(COUNTED * level) + round(strays)) / COUNTED
+        scale = SCALES.get(kind.metric)
+        if scale is None:
+            return None
+        chance = np.random.default_rng([self.world.seed, COUNTS])
+        return scale.read(float(chance.uniform(scale.low, scale.high)) * math.exp(cost))
 
     def _speed(self, at: int, turn: int) -> float:
         kind = self.world.kind

@@ -16,7 +16,7 @@ from dsbisect.search_options import SearchOptions
 from dssearch.bayes import likelihood, posterior
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.belief import Certainty
-from dssearch.bayes.prior import Belief, Costs, scatters
+from dssearch.bayes.prior import Belief, Budget, Costs, scatters
 from searchbench import bounds, peers
 from searchbench.driver import drive, line_of
 from searchbench.findings import Finding
@@ -74,24 +74,34 @@ def _ours(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     prior = {}
     if world.prior is not None:
         prior = dict(zip(line_of(world.n), world.prior.tolist(), strict=True))
+    return drive(Bayes(**_given(world), prior=prior), machine, watch.step_s)
+
+
+def _given(world: World) -> dict[str, Any]:
+    """What the lab tells every search."""
     costs = DUET_COSTS if world.kind.duets else COSTS
-    return drive(Bayes(costs=costs, prior=prior), machine, watch.step_s)
+    return {"costs": costs, "budget": Budget(runs=world.kind.budget)}
 
 
 def _ours_scatter(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     belief = SearchOptions(scatter_pct=world.kind.scatter_pct).belief(Belief())
-    return drive(Bayes(costs=COSTS, belief=belief), machine, watch.step_s)
+    return drive(Bayes(**_given(world), belief=belief), machine, watch.step_s)
 
 
 def _with(options: SearchOptions) -> Method:
     certainty = Certainty(smallest=options.smallest_log, expected=options.expected_log)
-    search = Bayes(costs=COSTS, belief=options.belief(Belief()), certainty=certainty)
-    return lambda _, machine, watch: drive(search, machine, watch.step_s)
+    belief = options.belief(Belief())
+
+    def method(world: World, machine: Machine, watch: Stopwatch) -> Finding:
+        search = Bayes(**_given(world), belief=belief, certainty=certainty)
+        return drive(search, machine, watch.step_s)
+
+    return method
 
 
-def _ours_all(_: World, machine: Machine, watch: Stopwatch) -> Finding:
+def _ours_all(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     belief = SearchOptions(every=True).belief(Belief())
-    search = Bayes(costs=COSTS, belief=belief, certainty=Certainty(every=True))
+    search = Bayes(**_given(world), belief=belief, certainty=Certainty(every=True))
     return drive(search, machine, watch.step_s)
 
 
@@ -114,7 +124,7 @@ def _ours_told(world: World, machine: Machine, watch: Stopwatch) -> Finding:
         largest_effect=math.exp(1.1 * world.size),
         least_in_noise=0.0,
     )
-    return drive(Bayes(costs=COSTS, belief=told), machine, watch.step_s)
+    return drive(Bayes(**_given(world), belief=told), machine, watch.step_s)
 
 
 def _untimed(peer: Callable[[World, Machine], Finding]) -> Method:

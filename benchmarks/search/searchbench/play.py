@@ -5,7 +5,9 @@ Whether what it said is true is judged by the truth of the world, which no searc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from searchbench.findings import Finding, Said
 from searchbench.kinds import Kind, Truth
@@ -15,6 +17,18 @@ from searchbench.worlds import World, draw
 
 MOST = 0.5  # of a ramp must be in the range that is named, and of that range in the ramp
 NOTHING_NAMED = frozenset({Said.NONE, Said.ENDS, Said.BUILDS})
+ROUNDING = 1e-9
+
+
+class Wrong(StrEnum):
+    """What is wrong with an answer."""
+
+    NO = ""
+    MADE_UP = "a step where there is none"
+    PLACE = "another candidate"
+    WAY = "faster for slower"
+    NONE = "none where there is more"
+    RAMP = "a ramp where there is none"
 
 
 def right(world: World, finding: Finding) -> bool:
@@ -46,6 +60,10 @@ def names(world: World, finding: Finding, step: int) -> bool:
     """Whether this step is named as narrowly as measuring can."""
     if finding.said is not Said.STEP or not finding.named or world.kind.truth is Truth.RAMP:
         return False
+    if world.kind.apart is not None:  # next to each other: no run may be able to tell which
+        return finding.named <= frozenset(range(world.steps[0], world.steps[-1] + 1))
+    if step in finding.named:
+        return finding.named <= world.widest(step)
     return finding.named <= world.answer(step)
 
 
@@ -72,23 +90,41 @@ def covers(world: World, finding: Finding) -> bool | None:
 def effect_holds(world: World, finding: Finding) -> bool | None:
     """Whether the interval holds the size of the step that is rightly named."""
     named = [step for step in world.steps if names(world, finding, step)]
-    if not named or finding.effect is None:
+    if not named or finding.effect is None or world.kind.one_layout:
         return None
     low, high = finding.effect
-    return any(low <= world.jump(step) <= high for step in named)
+    return any(low <= size <= high for size in _sizes(world, named))
+
+
+def _sizes(world: World, named: Sequence[int]) -> list[float]:
+    """Of each step; of two next to each other, what they come to is one as well."""
+    sizes = [world.jump(step) for step in named]
+    return sizes if world.kind.apart is None else [*sizes, sum(sizes)]
 
 
 def none_holds(world: World, finding: Finding) -> bool | None:
-    """Whether "no difference" is true, or hides no larger step than it says; None if not said."""
+    """Whether "no difference" hides no larger step than it says; None if not said."""
     if finding.said not in NOTHING_NAMED:
         return None
-    whole = abs(float(world.levels[-1] - world.levels[0]))
-    return right(world, finding) or whole <= (finding.visible or 0.0)
+    return world.hidden(inside=finding.said is Said.NONE) <= (finding.visible or 0.0) + ROUNDING
 
 
-def hidden_holds(world: World, finding: Finding) -> bool | None:
-    """Whether a step that "no difference" hides is as small as it says; None if it hides none."""
-    return none_holds(world, finding) if world.kind.truth is Truth.STEP else None
+def wrong(world: World, finding: Finding) -> Wrong:
+    """What is wrong with an answer; what cannot tell is never wrong."""
+    truth = world.kind.truth
+    if finding.said in NOTHING_NAMED:
+        return Wrong.NO if none_holds(world, finding) else Wrong.NONE
+    if finding.said is Said.RAMP:
+        return Wrong.NO if truth is Truth.DRIFT or _spans(world, finding) else Wrong.RAMP
+    if finding.said is not Said.STEP:
+        return Wrong.NO
+    if not world.steps:
+        return Wrong.MADE_UP
+    named = [step for step in world.steps if names(world, finding, step)]
+    if not named:
+        return Wrong.PLACE
+    way = any(size * finding.way > 0 for size in _sizes(world, named))
+    return Wrong.NO if way else Wrong.WAY
 
 
 def _spans(world: World, finding: Finding) -> bool:
@@ -117,9 +153,6 @@ class Play:
     covers: bool | None  # the step is among the suspects
     effect_holds: bool | None  # its size is in the interval
     none_holds: bool | None  # "no difference" is true, or what it hides is as small as it says
-    hidden_holds: bool | None = (
-        None  # of a step that "no difference" hides: it is as small as it says
-    )
     named: int  # so many candidates
     also: int
     confidence: float | None
@@ -127,6 +160,12 @@ class Play:
     builds: int
     steps: int
     seconds: float  # of thought
+    wrong: Wrong = Wrong.NO
+    has_step: bool = True
+
+    @property
+    def undecided(self) -> bool:
+        return self.said in {Said.UNDECIDED, Said.STOPPED}
 
     @property
     def true(self) -> bool:
@@ -151,7 +190,6 @@ def play(method: str, kind: Kind, seed: int, most_runs: int = MOST_RUNS) -> Play
         covers=covers(world, finding),
         effect_holds=effect_holds(world, finding),
         none_holds=none_holds(world, finding),
-        hidden_holds=hidden_holds(world, finding),
         named=len(finding.named),
         also=len(finding.also),
         confidence=finding.confidence,
@@ -159,4 +197,6 @@ def play(method: str, kind: Kind, seed: int, most_runs: int = MOST_RUNS) -> Play
         builds=machine.builds,
         steps=len(watch.step_s),
         seconds=sum(watch.step_s),
+        wrong=wrong(world, finding),
+        has_step=bool(world.steps),
     )

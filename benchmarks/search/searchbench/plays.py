@@ -23,7 +23,7 @@ from searchbench.cell import Cell
 from searchbench.findings import Said
 from searchbench.kinds import Kind
 from searchbench.methods import OURS
-from searchbench.play import Play, play
+from searchbench.play import Play, Wrong, play
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -116,7 +116,7 @@ def _documents(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _play_of(facts: dict[str, Any]) -> Play:
-    return Play(**{**facts, "said": Said(facts["said"])})
+    return Play(**{**facts, "said": Said(facts["said"]), "wrong": Wrong(facts["wrong"])})
 
 
 CHUNK = 8  # worlds in one job

@@ -71,7 +71,12 @@ def stated(
     plays: Iterable[Play], claims: frozenset[Said] = frozenset({Said.STEP})
 ) -> Stated | None:
     """Of the plays that name a step, or claim something else; None when none does."""
-    sure = [(each.confidence, each.true) for each in plays if each.said in claims]
+    return stated_of((each.confidence, each.true) for each in plays if each.said in claims)
+
+
+def stated_of(claims: Iterable[tuple[float | None, bool | None]]) -> Stated | None:
+    """Of stated chances and whether it was so; what has no chance claims nothing."""
+    sure = [(confidence, bool(true)) for confidence, true in claims]
     known = [(confidence, true) for confidence, true in sure if confidence is not None]
     if not known:
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from searchbench.kinds import RAMP, Hint, Kind, Truth
 
@@ -15,7 +16,10 @@ Floats = NDArray[np.float64]
 
 LIKELY, UNLIKELY = 3.0, 0.5  # the weights that `commits` gives to hot paths and to all others
 STRETCHES = 3
-DRAWN, SCATTER, ODD = 0, 3, 5  # streams of chance of one seed; the machine has others
+# streams of chance of one seed; the machine has others
+DRAWN, SCATTER, ODD, WAY, LAYOUT, STARTS, FLAKY, LIMIT, NEAR = 0, 3, 5, 7, 8, 9, 10, 11, 12
+FLAKY_SHARE = 1 / 3  # of the candidates, where runs fail at random
+NO_COUNT = 1e-6  # instead of 0, which has no log
 NEXT_NIGHT = 1_000_000  # between the seeds of one history's nights: more than there are histories
 
 
@@ -32,6 +36,9 @@ class World:
     phase: float
     scatter: Floats | None = field(default=None)  # what each build adds to the level of its source
     prior: Floats | None = field(default=None)
+    start: float = 0.0  # by which some starts of a server are slower
+    fails: Floats | None = field(default=None)  # the share of each candidate's runs
+    limit: float | None = None  # a run that costs more takes too long, and fails
 
     @property
     def n(self) -> int:
@@ -60,15 +67,37 @@ class World:
 
     def answer(self, step: int) -> frozenset[int]:
         """The fewest candidates to which measuring can narrow this step down."""
+        return self._around(step, self.broken)
+
+    def widest(self, step: int) -> frozenset[int]:
+        """The same where nothing was learned of candidates that fail often."""
+        if self.fails is None:
+            return self.answer(step)
+        return self._around(step, self.broken | frozenset(np.flatnonzero(self.fails).tolist()))
+
+    def _around(self, step: int, unknown: frozenset[int]) -> frozenset[int]:
         low, high = step - 1, step
-        while low in self.broken:
+        while low in unknown and low > 0:
             low -= 1
-        while high in self.broken:
+        while high in unknown and high < self.n - 1:
             high += 1
         return frozenset(range(low + 1, high + 1))
 
+    def hidden(self, *, inside: bool) -> float:
+        """The largest difference that "no difference" denies: of the ends, or of any neighbours.
+
+        Of a step in one of two layouts it is what a build of either has in the mean.
+        """
+        part = 0.5 if self.kind.one_layout else 1.0
+        if inside and self.steps:
+            return part * max(abs(self.jump(step)) for step in self.steps)
+        return part * abs(float(self.levels[-1] - self.levels[0]))
+
 
 def step_size(kind: Kind, sigma: float) -> float:
+    if kind.counts is not None:
+        before, after = (math.log(max(NO_COUNT, count)) for count in kind.counts)
+        return after - before
     return kind.d * sigma if kind.step_pct is None else math.log1p(kind.step_pct / 100)
 
 
@@ -79,17 +108,21 @@ def draw(kind: Kind, seed: int) -> World:
     sigma = math.exp(rng.uniform(quiet, loud))
     phase = rng.uniform(0.0, 2 * math.pi)
     places = rng.choice(kind.n - 1, size=2, replace=False) + 1
-    steps = _steps(kind, int(places[0]), int(places[1]))
+    steps = _steps(kind, int(places[0]), int(places[1]), _drawn(seed, NEAR, (0.0, 1.0)))
+    levels = _way(kind, seed) * _levels(kind, steps, step_size(kind, sigma))
     broken = _broken(rng, kind.n, int(places[0])) if kind.gaps else frozenset[int]()
     return World(
         kind=kind,
         seed=seed + (kind.night - 1) * NEXT_NIGHT,
         sigma=sigma,
-        levels=np.pad(_levels(kind, steps, step_size(kind, sigma)), (0, _later(kind)), mode="edge"),
+        levels=np.pad(levels, (0, _later(kind)), mode="edge"),
         steps=steps,
         broken=broken,
         phase=phase,
-        scatter=_scatter(kind, seed, steps),
+        scatter=_scatter(kind, seed, steps, levels),
+        start=math.log1p(_drawn(seed, STARTS, kind.start_pct) / 100),
+        fails=_fails(kind, seed),
+        limit=_limit(kind, seed, float(levels.max()), sigma),
         prior=_prior(rng, kind, int(places[0])),
     )
 
@@ -99,7 +132,37 @@ def _later(kind: Kind) -> int:
     return (kind.night - 1) * (kind.n - 1)
 
 
-def _steps(kind: Kind, one: int, other: int) -> tuple[int, ...]:
+def _drawn(seed: int, stream: int, between: tuple[float, float]) -> float:
+    """A value of the whole world."""
+    return float(np.random.default_rng([seed, stream]).uniform(*between))
+
+
+def _way(kind: Kind, seed: int) -> float:
+    return -1.0 if kind.either_way and _drawn(seed, WAY, (0.0, 1.0)) < 0.5 else 1.0
+
+
+def _fails(kind: Kind, seed: int) -> Floats | None:
+    if not kind.fails_pct[1]:
+        return None
+    rng = np.random.default_rng([seed, FLAKY])
+    share = rng.uniform(*kind.fails_pct) / 100
+    return np.where(rng.random(kind.n) < FLAKY_SHARE, share, 0.0)
+
+
+def _limit(kind: Kind, seed: int, slow: float, sigma: float) -> float | None:
+    """The share of the slow side's runs that it ends is what ``kind`` says, of Gaussian noise."""
+    if not kind.censored_pct[1]:
+        return None
+    share = _drawn(seed, LIMIT, kind.censored_pct) / 100
+    return slow + sigma * float(ndtri(1 - share))
+
+
+def _steps(kind: Kind, one: int, other: int, near: float) -> tuple[int, ...]:
+    if kind.apart is not None:
+        low, high = kind.apart
+        later = low + int(near * (high - low + 1))
+        first = 1 + one % (kind.n - 1 - later)
+        return (first, first + later)
     match kind.truth:
         case Truth.STEP:
             return (one,)
@@ -124,13 +187,16 @@ def _levels(kind: Kind, steps: tuple[int, ...], size: float) -> Floats:
 def _jump(kind: Kind, at: int, size: float) -> float:
     if kind.truth is Truth.RAMP:
         return size / RAMP
+    if at and kind.then_share is not None:
+        return -kind.then_share * size
     if at and kind.truth is Truth.BACK:
         return -size if kind.then_pct is None else math.log1p(kind.then_pct / 100)
     return size
 
 
-def _scatter(kind: Kind, seed: int, steps: tuple[int, ...]) -> Floats | None:
-    if not kind.scatter_pct and not kind.odd_pct:
+def _scatter(kind: Kind, seed: int, steps: tuple[int, ...], levels: Floats) -> Floats | None:
+    layouts = kind.layout_pct[1] > 0 or kind.one_layout
+    if not kind.scatter_pct and not kind.odd_pct and not layouts:
         return None
     scatter = np.random.default_rng([seed, SCATTER]).normal(0.0, kind.scatter_pct / 100, kind.n)
     if kind.odd_pct:
@@ -138,7 +204,20 @@ def _scatter(kind: Kind, seed: int, steps: tuple[int, ...]) -> Floats | None:
         places = [at for at in range(1, kind.n - 1) if at not in near]
         odd = int(np.random.default_rng([seed, ODD]).choice(places))
         scatter[odd] += math.log1p(kind.odd_pct / 100)
+    if layouts:
+        scatter += _layouts(kind, seed, levels)
     return np.asarray(scatter, dtype=np.float64)
+
+
+def _layouts(kind: Kind, seed: int, levels: Floats) -> Floats:
+    """Each build has one of two, by chance."""
+    rng = np.random.default_rng([seed, LAYOUT])
+    apart = math.log1p(rng.uniform(*kind.layout_pct) / 100)
+    second = rng.random(kind.n) < 0.5
+    added = np.where(second, apart, -apart)
+    if kind.one_layout:
+        added -= np.where(second, 0.0, levels - levels[0])
+    return added
 
 
 def _broken(rng: Generator, n: int, step: int) -> frozenset[int]:

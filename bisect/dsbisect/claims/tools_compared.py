@@ -20,6 +20,7 @@ from dsharness.measure.instance import Instance, serve
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 from dsharness.products.published_claims import BindsMeasured, ToolsCompared
+from dsharness.systems.ldap import ldap_connection
 from dsresults.compare.trial_claims import ToolFigures, ToolRate
 from dsresults.number_text import counted
 
@@ -33,6 +34,7 @@ import random
 import time
 
 import ldap3
+from ldap_connection import connection_to
 from locust import User, task
 
 SERVER = ldap3.Server("ldapi://" + os.environ["DSBISECT_SOCKET"], get_info=ldap3.NONE)
@@ -46,7 +48,7 @@ class Binder(User):
         dn, password = random.choice(USERS)
         begun, error = time.perf_counter(), None
         try:
-            connection = ldap3.Connection(SERVER, dn, password, raise_exceptions=True)
+            connection = connection_to(SERVER, dn, password, limit_s=60, raise_exceptions=True)
             connection.bind()
             connection.unbind()
         except Exception as wrong:
@@ -79,7 +81,12 @@ def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
         instance.needed(),
         scratch_folder("locust") as folder,
     ):
-        files = {"binds.py": LOCUSTFILE, **LOADS[load.tool].files(load, instance.endpoint, 0)}
+        connections = Path(ldap_connection.__file__)
+        files = {
+            "binds.py": LOCUSTFILE,
+            connections.name: connections.read_text(encoding="utf-8"),
+            **LOADS[load.tool].files(load, instance.endpoint, 0),
+        }
         for name, text in files.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
         rates = tuple(

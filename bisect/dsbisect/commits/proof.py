@@ -119,10 +119,11 @@ def equal_ends(whole: Boundary, ends: Comparison, level: float) -> Boundary:
     least = max(abs(math.log(side)) for side in ends.interval)
     visible = 100 * math.expm1(least)
     summary = (
-        f"{NO_DIFFERENCE} found between {whole.line[0]} and {whole.line[-1]} with "
+        f"{NO_DIFFERENCE} of {math.ceil(visible)} % or more found between {whole.line[0]} and "
+        f"{whole.line[-1]} with "
         f"{whole.workload_id} (chance {chance:.1%}): the search left {step:.1%} to a step, and "
         f"{ends.title.removeprefix('the last end against the first, ')}, differ by no more than "
-        f"by themselves; smallest drop this run could have seen: {math.ceil(visible)} %"
+        "by themselves"
     )
     return whole.model_copy(
         update={
@@ -286,6 +287,7 @@ def judged(
         outcome=boundary.direction,
         effect=boundary.effect,
         interval=boundary.effect_interval,
+        counts=boundary.counts,
         note="" if boundary.found else boundary.summary,
         confirms=confirms,
         builds=builds,

@@ -52,18 +52,9 @@ class Population(Value):
 
 def schemes_of(directory: Directory) -> tuple[str, ...]:
     """List the schemes under which the server can store passwords, by its configuration."""
-    directory.connection.search(
-        SCHEMES,
-        "(&(nsslapd-pluginType=pwdstoragescheme)(nsslapd-pluginEnabled=on))",
-        ldap3.LEVEL,
-        attributes=["cn"],
-    )
-    found = [
-        entry["raw_attributes"]["cn"][0].decode()
-        for entry in directory.connection.response
-        if "raw_attributes" in entry
-    ]
-    return tuple(sorted(found))
+    enabled = "(&(nsslapd-pluginType=pwdstoragescheme)(nsslapd-pluginEnabled=on))"
+    plugins = directory.children(SCHEMES, "cn", like=enabled)
+    return tuple(sorted(plugin.must("cn") for plugin in plugins))
 
 
 def fill(directory: Directory) -> None:
@@ -90,9 +81,9 @@ def add_scheme_users(directory: Directory, prefix: str) -> tuple[SchemeUser, ...
 
     The scheme of new passwords is as it was before, but it is set now: `forget_scheme` ends that.
     """
-    before = directory.read("cn=config", "passwordStorageScheme")["passwordStorageScheme"]
+    before = directory.read("cn=config", "passwordStorageScheme").must("passwordStorageScheme")
     made = tuple(_scheme_users(directory, prefix))
-    _set_scheme(directory, before[0])
+    _set_scheme(directory, before)
     return made
 
 
@@ -136,7 +127,7 @@ def _added(directory: Directory, name: str, scheme: str) -> SchemeUser:
         "uid": [name], "cn": [name], "sn": [name], "userPassword": [password],
     }  # fmt: skip
     directory.add(dn, attributes)
-    stored = directory.read(dn, "userPassword").get("userPassword", [""])[0]
+    stored = directory.read(dn, "userPassword").must("userPassword")
     return SchemeUser(dn=dn, password=password, scheme=scheme, stored=stored)
 
 
@@ -171,7 +162,6 @@ def dump_of(directory: Directory) -> Dump:
             for name, values in entry["raw_attributes"].items()
         }
         for entry in directory.connection.response
-        if "raw_attributes" in entry
     }
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import ldap3
-
 from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
@@ -134,19 +132,14 @@ def _killed_during_writes(server: ValidatedServer) -> int:
 
 def _count(directory: Directory) -> int:
     base = f"ou=writes,{directory.site.suffix}"
-    return int(directory.read(base, "numSubordinates").get("numSubordinates", ["0"])[0])
+    entry = directory.read(base, "numSubordinates")
+    return 0 if entry.word("numSubordinates") is None else entry.count("numSubordinates")
 
 
 def _present(directory: Directory) -> tuple[frozenset[str], int, int]:
     base = f"ou=writes,{directory.site.suffix}"
-    directory.connection.search(base, "(objectClass=*)", ldap3.LEVEL, attributes=["cn"])
-    listed = frozenset(
-        entry["raw_attributes"]["cn"][0].decode()
-        for entry in directory.connection.response
-        if "raw_attributes" in entry
-    )
-    directory.connection.search(base, "(cn=write-*)", ldap3.LEVEL, attributes=["cn"])
-    found = sum("raw_attributes" in entry for entry in directory.connection.response)
+    listed = frozenset(entry.must("cn") for entry in directory.children(base, "cn"))
+    found = sum(1 for _ in directory.children(base, "cn", like="(cn=write-*)"))
     return listed, found, _count(directory)
 
 

@@ -21,6 +21,7 @@ from dsharness.containers.container import finished
 from dsharness.errors import EngineError, InstanceError
 from dsharness.model import Value
 from dsharness.model.stored_password import parse_stored
+from dsharness.systems.ldap import ldap_connection
 from dsharness.systems.ldap.directory import (
     Directory,
     Site,
@@ -76,6 +77,7 @@ def checks_of(
 
 
 CLIENT = Path(__file__).parent / "ldap_client"
+CONNECTION_MODULE = "/opt/dsharness/systems/ldap/ldap_connection.py"
 CLIENT_LIMIT_S = 600.0
 CA_NAME, JOB_NAME = "ca.crt", "job.json"
 CA_BYTES = 64 << 10
@@ -186,7 +188,11 @@ class ValidatedServer(Service):
                 network=f"container:{self.box.name}",
                 user=None,
                 memory="512m",
-                volumes=((job, JOB_FOLDER, "ro"), (CLIENT, "/opt/ldap_client", "ro")),
+                volumes=(
+                    (job, JOB_FOLDER, "ro"),
+                    (CLIENT, "/opt/ldap_client", "ro"),
+                    (Path(ldap_connection.__file__), CONNECTION_MODULE, "ro"),
+                ),
                 environment=(("PYTHONPATH", "/opt"), ("PYTHONDONTWRITEBYTECODE", "1")),
             )
             done = finished(

@@ -11,7 +11,7 @@ from dsharness.model.value import Value
 # As facts.
 SCHEME, ROUNDS, MEMORY = "password-scheme", "password-rounds", "password-memory-kib"
 
-_VALUE = re.compile(r"^\{(?P<scheme>[^}]+)\}(?P<rest>.*)$", re.DOTALL)
+_VALUE = re.compile(r"^\{(?P<scheme>[!-|~]{1,64})\}(?P<rest>.*)$", re.DOTALL)
 _COUNT = re.compile(r"[0-9]{1,10}(?=\$)")
 _ARGON2 = re.compile(r"\$argon2\w*\$(?:v=\d+\$)?m=(?P<memory>\d{1,10}),t=(?P<rounds>\d{1,10}),p=")
 

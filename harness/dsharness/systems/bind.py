@@ -18,7 +18,7 @@ from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import WORKER_THREADS, Content, Facts, ZoneContent
 from dsharness.progress import Progress
 from dsharness.systems.readiness import start_aside, stop_aside
-from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed
+from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed, count_in
 
 ZONE = "lab"
 
@@ -121,7 +121,7 @@ cat "$1/named.stats"
 GRAVE = re.compile(r"named\.conf:\d+: |: (failure|permission denied|file not found)$|exiting \(due")
 
 _FACTS = {
-    "version": re.compile(r"^version: BIND (\S+)", re.MULTILINE),
+    "version": re.compile(r"^version: BIND ([!-~]{1,100})", re.MULTILINE),
     WORKER_THREADS: re.compile(r"^worker threads: (\d+)", re.MULTILINE),
     "zone-nodes": re.compile(r"^nodes: (\d+)", re.MULTILINE),
     "zone-serial": re.compile(r"^serial: (\d+)", re.MULTILINE),
@@ -245,8 +245,11 @@ def read_look(text: str) -> Look:
         raise InstanceError(f"named does not tell its {', '.join(missing) or 'statistics'}")
     answered = _ANSWERED.search(statistics.group())  # it leaves out what it counted nothing of
     return Look(
-        facts={name: int(fact) if fact.isdecimal() else fact for name, fact in facts.items()},
-        operations={"query": int(answered.group(1)) if answered else 0},
+        facts={
+            name: fact if name == "version" else count_in(fact, name)
+            for name, fact in facts.items()
+        },
+        operations={"query": count_in(answered.group(1), "queries") if answered else 0},
     )
 
 

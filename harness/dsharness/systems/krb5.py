@@ -18,7 +18,7 @@ from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts, RealmContent
 from dsharness.progress import Progress
 from dsharness.systems.readiness import start_aside, stop_aside
-from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed
+from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed, count_in
 
 REALM = "LAB"
 SERVICE = ("krbtgt", REALM)  # whose ticket a user asks for at a login
@@ -133,8 +133,8 @@ echo "answers again: $again"
 
 # What a KDC says before it gives up.
 GRAVE = re.compile(r"krb5kdc: |- (?:while|Cannot|for realm)|Address already in use", re.IGNORECASE)
-_VERSION = re.compile(r"^Kerberos 5 version (\S+)$", re.MULTILINE)
-_KEYS = re.compile(r"^Key: vno \d+, ([^,\s]+)", re.MULTILINE)
+_VERSION = re.compile(r"^Kerberos 5 version ([!-~]{1,100})$", re.MULTILINE)
+_KEYS = re.compile(r"^Key: vno \d+, ([!-+\--~]{1,100})", re.MULTILINE)
 _PRINCIPAL = re.compile(r"^Principal: ", re.MULTILINE)
 _AGAIN = re.compile(r"^answers again: (\d+)$", re.MULTILINE)
 _ISSUED = re.compile(r"^tickets issued: (\d+)$", re.MULTILINE)
@@ -236,9 +236,9 @@ def read_look(text: str) -> Look:
             "version": version.group(1),
             "realm-keys": owners[0],
             "user-keys": owners[1],
-            "answers-again": int(again.group(1)),
+            "answers-again": count_in(again.group(1), "answers sent again"),
         },
-        operations={"ticket": int(issued.group(1))},
+        operations={"ticket": count_in(issued.group(1), "tickets issued")},
     )
 
 

@@ -5,6 +5,7 @@ A driver is a class that satisfies ``System``, listed in ``dsharness.systems.SYS
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,13 +15,14 @@ from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 from pydantic import Field
 
 from dsharness.containers.container import Container, Options
-from dsharness.errors import WorkloadError
+from dsharness.errors import InstanceError, WorkloadError
 from dsharness.model import Content, Facts, ServerTimes, Settings, Value
 from dsharness.progress import Progress
 
 SHARED_FOLDER = "/run/dsbisect"  # inside the container: what the lab and the server share
 # What a server that is started next to another main command says, and its status once it ended.
 OUTPUT_NAME, ENDED_NAME = "server.output", "server.ended"
+COUNT, SHOWN_CHARACTERS = re.compile(r"[0-9]{1,18}"), 60
 
 C = TypeVar("C", bound=Content)
 
@@ -86,6 +88,16 @@ class Look:
     facts: Facts = field(default_factory=dict)
     # That it has counted so far, by kind ("bind", "query"); without, the load proves its answers.
     operations: Mapping[str, int] | CannotCount
+
+
+def count_in(text: str, what: str) -> int:
+    """A server's own count, which fits into 8 bytes; InstanceError for anything else."""
+    if not COUNT.fullmatch(text):
+        raise InstanceError(
+            f"{what} is no count: {text[:SHOWN_CHARACTERS]!r}",
+            hint="this version may count in another way; what it answered cannot be compared",
+        )
+    return int(text)
 
 
 class System(Protocol):

@@ -53,7 +53,7 @@ def test_a_finer_lattice_says_the_same(
     fine = posterior(known)
     odds = [np.log((each.one + np.diag(each.two)) / each.none) for each in (coarse, fine)]
     assert odds[0] == pytest.approx(odds[1], abs=0.1)
-    assert len(coarse.grid.ticks) < len(fine.grid.ticks) / 3
+    assert len(coarse.grid.ticks) < len(fine.grid.ticks) / 2
 
 
 def total(found: Posterior) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
 
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Facts, Settings, ZoneContent
@@ -56,6 +58,17 @@ def test_a_server_that_was_not_asked_yet_has_counted_nothing() -> None:
 def test_half_a_look_is_none(end: int) -> None:
     with pytest.raises(InstanceError, match="named does not tell its"):
         read_look(look("9.18")[:end])
+
+
+@given(st.data())
+def test_whatever_it_tells_is_a_look_or_an_instance_error(data: DataObject) -> None:
+    text = look("9.18")
+    for _ in range(data.draw(st.integers(1, 3))):
+        word = data.draw(st.sampled_from([*re.finditer(r"\S+", text)]))
+        other = data.draw(st.sampled_from(["9" * 5000, "\u0663", "-1", ""]) | st.text(max_size=20))
+        text = text[: word.start()] + other + text[word.end() :]
+    with suppress(InstanceError):
+        assert all(count < 10**18 for count in read_look(text).operations.values())
 
 
 def test_a_missing_fact_is_named() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
 
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Facts, RealmContent, Settings
@@ -26,6 +29,17 @@ def test_a_kdc_tells_its_version_its_keys_and_how_many_tickets_it_issued() -> No
 def test_half_a_look_is_none(end: int) -> None:
     with pytest.raises(InstanceError, match="the KDC does not tell its version"):
         read_look(LOOK[:end])
+
+
+@given(st.data())
+def test_whatever_it_tells_is_a_look_or_an_instance_error(data: DataObject) -> None:
+    text = LOOK
+    for _ in range(data.draw(st.integers(1, 3))):
+        word = data.draw(st.sampled_from([*re.finditer(r"\S+", text)]))
+        other = data.draw(st.sampled_from(["9" * 5000, "\u0663", "-1", ""]) | st.text(max_size=20))
+        text = text[: word.start()] + other + text[word.end() :]
+    with suppress(InstanceError):
+        assert all(count < 10**18 for count in read_look(text).operations.values())
 
 
 def test_a_run_whose_answers_were_only_sent_again_does_not_count() -> None:

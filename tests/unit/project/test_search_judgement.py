@@ -7,25 +7,29 @@ import math
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dsharness.model import Boundary
 from searchbench.cell import Cell
-from searchbench.comparison import differences, read_old
+from searchbench.comparison import differences, family_differences, read_old
 from searchbench.driver import read
+from searchbench.families import EFFICIENCY, FAMILIES, MOST_KINDS, family_cells
 from searchbench.findings import Finding, Said, step_at
-from searchbench.honesty import honest_cells, honesty, honesty_report
+from searchbench.honesty import honesty, honesty_report, missed
 from searchbench.kinds import Kind, Truth
-from searchbench.methods import OURS
+from searchbench.methods import CLAIRVOYANT, OURS
 from searchbench.peer_scenarios import MAIN
 from searchbench.play import (
     Play,
+    Wrong,
     covers,
     effect_holds,
     fair,
     names_every,
     none_holds,
     right,
+    wrong,
 )
 from searchbench.table import world_rows
 from searchbench.target import Target
@@ -106,9 +110,69 @@ def test_two_steps_are_both_named_or_not() -> None:
 def test_no_difference_hides_no_more_than_it_says() -> None:
     hidden = [Finding(said=Said.BUILDS, visible=math.log(size)) for size in (1.09, 1.11)]
     assert [none_holds(STEP, each) for each in hidden] == [False, True]
+    assert [wrong(STEP, each) for each in hidden] == [Wrong.NONE, Wrong.NO]
     assert none_holds(NONE, Finding(said=Said.NONE, visible=0.0)) is True
     assert none_holds(BACK, Finding(said=Said.ENDS)) is True
     assert none_holds(STEP, Finding(said=Said.UNDECIDED)) is None
+
+
+def test_of_what_was_measured_inside_no_difference_says_more() -> None:
+    """Where every candidate was measured, a change that was taken back is one."""
+    inside = [Finding(said=Said.NONE, visible=math.log(size)) for size in (1.29, 1.31)]
+    assert [none_holds(BACK, each) for each in inside] == [False, True]
+
+
+def test_a_step_in_one_layout_is_half_as_large_in_the_mean() -> None:
+    world = draw(Kind(step_pct=10.0, one_layout=True), 1)
+    half = math.log(1.1) / 2
+    said = [Finding(said=Said.ENDS, visible=visible) for visible in (half - 0.001, half + 0.001)]
+    assert [wrong(world, each) for each in said] == [Wrong.NONE, Wrong.NO]
+    assert effect_holds(world, replace(step_at(*world.steps), effect=(0.0, 0.001))) is None
+
+
+SLOWER = replace(step_at(STEP.steps[0]), way=1)
+
+
+@pytest.mark.parametrize(
+    ("world", "finding", "expected"),
+    [
+        (STEP, SLOWER, Wrong.NO),
+        (STEP, replace(SLOWER, way=-1), Wrong.WAY),
+        (STEP, replace(SLOWER, named=frozenset({STEP.steps[0] + 1})), Wrong.PLACE),
+        (STEP, Finding(said=Said.RAMP, suspects=around(STEP, 3, 3)), Wrong.RAMP),
+        (STEP, Finding(said=Said.UNDECIDED), Wrong.NO),
+        (STEP, Finding(said=Said.STOPPED), Wrong.NO),
+        (NONE, SLOWER, Wrong.MADE_UP),
+        (RAMP, replace(SLOWER, named=frozenset({RAMP.steps[0]})), Wrong.PLACE),
+        (RAMP, Finding(said=Said.RAMP, suspects=frozenset(RAMP.steps)), Wrong.NO),
+        (BACK, replace(step_at(BACK.steps[1]), way=-1), Wrong.NO),
+        (BACK, replace(step_at(BACK.steps[1]), way=1), Wrong.WAY),
+    ],
+)
+def test_what_is_wrong(world: World, finding: Finding, expected: Wrong) -> None:
+    assert wrong(world, finding) is expected
+
+
+def test_of_changes_next_to_each_other_both_may_be_named() -> None:
+    kind = Kind(truth=Truth.BACK, d=4.0, apart=(2, 2), then_share=0.7)
+    world = draw(kind, 1)
+    first, last = world.steps
+    sizes = [(world.jump(first), 1), (world.jump(last), -1), (0.3 * world.jump(first), 1)]
+    for size, way in sizes:
+        both = replace(step_at(first, first + 1, last), way=way, effect=(size - 0.01, size + 0.01))
+        assert wrong(world, both) is Wrong.NO
+        assert effect_holds(world, both) is True
+    assert wrong(world, replace(step_at(first - 1, first), way=1)) is Wrong.PLACE
+
+
+def test_where_runs_fail_those_candidates_may_be_named_as_well() -> None:
+    world = replace(STEP, fails=np.zeros(STEP.n))
+    step = world.steps[0]
+    assert world.fails is not None
+    world.fails[step - 1] = world.fails[step - 2] = 0.2
+    assert wrong(world, replace(step_at(step - 2, step - 1, step), way=1)) is Wrong.NO
+    assert wrong(world, replace(step_at(step, step + 1), way=1)) is Wrong.PLACE
+    assert wrong(world, replace(step_at(step - 2, step - 1), way=1)) is Wrong.PLACE
 
 
 def test_the_interval_of_an_effect_holds_the_size_of_what_is_rightly_named() -> None:
@@ -133,6 +197,7 @@ def boundary(**facts: object) -> Boundary:
         ({"direction": "none"}, Said.NONE),
         ({"direction": "none", "shape": "ends"}, Said.ENDS),
         ({"direction": "none", "shape": "builds"}, Said.BUILDS),
+        ({"shape": "builds"}, Said.UNDECIDED),
         ({"direction": "slower", "shape": "ramp", "suspects": ["c4", "c5"]}, Said.RAMP),
         ({"direction": "slower", "found": True, "suspects": ["c4"]}, Said.STEP),
     ],
@@ -143,6 +208,7 @@ def test_a_boundary_is_read_as_what_it_claims(facts: dict[str, object], said: Sa
 
 def test_the_effect_of_a_faster_step_is_below_zero() -> None:
     found = read(boundary(found=True, direction="faster", effect_interval=(1.1, 1.3)))
+    assert found.way == -1
     assert found.effect == pytest.approx((-math.log(1.3), -math.log(1.1)))
 
 
@@ -158,33 +224,47 @@ def by_name(found: list[Target]) -> dict[str, Target]:
     return {each.what.rpartition(": ")[2]: each for each in found}
 
 
-def test_a_world_wants_true_answers() -> None:
-    cell = honest_cells()[0]
-    false = replace(made(fair=False), none_holds=False, hidden_holds=False, effect_holds=False)
-    true = replace(made(), none_holds=True, hidden_holds=True, effect_holds=True)
-    found = {each.what.rpartition(": ")[2]: each for each in honesty({(cell, OURS): [true] * 40})}
-    assert len(found) == 4
-    assert all(each.met for each in found.values())
-    mixed = [true] * 36 + [false] * 4
-    found = {each.what.rpartition(": ")[2]: each for each in honesty({(cell, OURS): mixed})}
-    assert not any(each.met for each in found.values())
-    (only,) = honesty({(cell, OURS): [true] * 5})  # too few claims say nothing
-    assert only.what.endswith("named is true")
+NONE_SAID = replace(made(said=Said.ENDS), named=0, none_holds=True)
 
 
-def test_every_world_has_its_row_and_its_targets() -> None:
-    cells = honest_cells()
-    plays = {
-        (cell, method): [replace(made(), none_holds=True)] * 10
-        for cell in cells
-        for method in cell.methods
-    }
+def test_what_is_stated_must_be_true_as_often() -> None:
+    cell = family_cells()[0]
+    named = replace(made(), effect_holds=True)
+    held = [*[named] * 38, *[replace(named, effect_holds=False)] * 2]
+    plays = [*held, *[NONE_SAID] * 40]
+    assert [each.met for each in honesty({(cell, OURS): plays})] == [True] * 4
+    assert missed(plays) == []
+    wrongs = [replace(made(fair=False), wrong=Wrong.PLACE, effect_holds=False)] * 12
+    hidden = [replace(NONE_SAID, none_holds=False, wrong=Wrong.NONE)] * 8
+    worse = [*held, *wrongs, *[NONE_SAID] * 40, *hidden]
+    assert not any(each.met for each in honesty({(cell, OURS): worse}))
+    assert missed(worse) == ["named", "none", "interval too narrow", "wrong"]
+    assert missed([named] * 400) == ["interval too wide"]
+
+
+def test_few_histories_miss_a_target_only_where_chance_does_not_explain_it() -> None:
+    assert missed([*[NONE_SAID] * 29, replace(NONE_SAID, none_holds=False, wrong=Wrong.NONE)]) == []
+
+
+def test_runs_are_held_to_those_of_the_clairvoyant() -> None:
+    (cell, *_) = (cell for cell in family_cells() if cell.group in EFFICIENCY)
+    plays = {(cell, OURS): [made(runs=31)], (cell, CLAIRVOYANT): [made(runs=20)]}
+    (found,) = honesty(plays)
+    assert not found.met
+    assert "1.55 times" in found.measured
+
+
+def test_every_family_has_its_row() -> None:
+    plays = {(cell, method): [made()] * 2 for cell in family_cells() for method in cell.methods}
     text = honesty_report(plays, "make bench-search", 10)
-    worlds = {cell.group for cell in cells}
-    assert all(f"| {world} |" in text for world in worlds)
-    assert "within the error" not in text
-    searches = sum(len(methods) for methods in {c.group: c.methods for c in cells}.values())
-    assert text.count("| met |") == 2 * searches - 1, "one is not told by how much builds differ"
+    assert all(f"| {family} | {OURS} |" in text for family in (*FAMILIES, *EFFICIENCY))
+
+
+def test_worlds_of_families_have_nothing_in_common() -> None:
+    cells = [*family_cells(), *family_cells(tuning=True)]
+    seeds = [seed for cell in cells for seed in cell.seeds(MOST_KINDS)]
+    assert len(set(seeds)) == len(seeds)
+    assert len({(cell.group, cell.label) for cell in cells}) * 2 == len(cells)
 
 
 @pytest.mark.parametrize(("runs", "met"), [(42, True), (43, False)])
@@ -226,3 +306,22 @@ def test_two_variants_are_compared_history_by_history(tmp_path: Path) -> None:
     after = [made(runs=9 + seed, seed=seed) for seed in range(1, 6)]
     (row,) = differences({(cell, OURS): after}, read_old(path))
     assert row[2:5] == ["3", "12.0 to 11.0", "+1.00 ± 0.00"]
+
+
+def test_two_variants_are_compared_family_by_family(tmp_path: Path) -> None:
+    """Also with plays of a time when kinds had fewer fields."""
+    cells = family_cells()[:2]
+    kinds = [asdict(cell.kind) for cell in cells]
+    for kind in kinds:
+        del kind["odd_pct"]
+    before = [
+        made(seed=0), made(seed=1, said=Said.UNDECIDED, fair=False),
+        replace(made(seed=2, fair=False), wrong=Wrong.PLACE), made(seed=3),
+    ]  # fmt: skip
+    stored = [{"kind": k, "search": OURS, "plays": [asdict(e) for e in before]} for k in kinds]
+    path = tmp_path / "before.json"
+    path.write_text(json.dumps({"cells": stored}))
+    after = [made(seed=seed, runs=8) for seed in range(4)]
+    (row,) = family_differences({(cell, OURS): after for cell in cells}, read_old(path))
+    assert row[2:6] == ["8", "10 to 8", "10.0 to 8.0", "+2.00 ± 0.00"]
+    assert [each.partition(" ")[0] for each in row[6:]] == ["+50.00", "-25.00", "-25.00", "+50.00"]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from dssearch.forecast import SimulatedRun
-from searchbench.bounds import Proof
+from searchbench.bounds import Proof, Side, chance_of_pairs
 from searchbench.cell import LAST_SEED
+from searchbench.families import DUETS, FAMILIES, LAWS
 from searchbench.kinds import RAMP, Kind, Noise, Truth
 from searchbench.machine import MACHINE, SECOND, Machine
 from searchbench.methods import CLAIRVOYANT
@@ -107,6 +108,132 @@ def test_a_machine_has_days_a_drift_and_one_speed_a_turn() -> None:
     turns = [{each.cost for each in runs(kind, 0, 2, turn)} for turn in range(200)]
     assert all(len(each) == 1 for each in turns)
     assert stdev(np.diff([each.pop() for each in turns])) == pytest.approx(0.03, rel=0.2)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_each_law_is_the_same_in_duets_but_for_the_speed_of_the_turn(law: str) -> None:
+    speeds = [run.cost for turn in range(9) for run in runs(replace(STILL, duets=True), 0, 1, turn)]
+    machines = [Machine(draw(FAMILIES[name][0], 1)) for name in (law, law + DUETS)]
+    for turn, speed in enumerate(speeds):
+        for at in (3, 40):
+            alone, in_duet = (machine.measure(at, turn) for machine in machines)
+            assert alone is not None
+            assert in_duet is not None
+            assert in_duet.cost == pytest.approx(alone.cost + speed)
+            assert replace(in_duet, cost=0.0, rate=0.0) == replace(alone, cost=0.0, rate=0.0)
+
+
+def test_a_culprit_is_proved_by_what_two_runs_at_once_differ_by() -> None:
+    alike, apart = Side(), Side()
+    for value in (0.0, 0.02, -0.02, 0.01) * 5:
+        alike.add(value)
+        apart.add(0.1 + value)
+    assert chance_of_pairs(alike, 127) < 1 / 127
+    assert chance_of_pairs(apart, 127) > 0.999
+    still, walking = (
+        fmean(play(CLAIRVOYANT, Kind(d=2.0, duets=duets), LAST_SEED + at).runs for at in range(8))
+        for duets in (False, True)
+    )
+    assert still <= walking <= 1.5 * still
+
+
+STILL = Kind(truth=Truth.NONE, noise=Noise.NIL)
+
+
+def test_a_start_is_slow_for_one_turn_or_for_all_runs() -> None:
+    by_turn = replace(STILL, start_pct=(6.0, 15.0))
+    machine = Machine(draw(by_turn, 2))
+    turns = [machine.measure(3, turn) for turn in range(1000)]
+    costs = [each.cost for each in turns if each is not None]
+    assert 0.06 < math.expm1(max(costs)) < 0.15
+    assert set(costs) == {0.0, max(costs)}
+    assert fmean(cost > 0 for cost in costs) == pytest.approx(0.3, abs=0.05)
+    assert len({each.start for each in turns if each is not None}) == 1000
+    again = Machine(draw(by_turn, 2))
+    assert [again.run(at) for at in (3, 3)] == costs[:2]
+
+    machine = Machine(draw(replace(by_turn, one_start=True, n=1000), 2))
+    levels = [{machine.run(at) for _ in range(3)} for at in range(1000)]
+    assert all(len(each) == 1 for each in levels)
+    assert fmean(each != {0.0} for each in levels) == pytest.approx(0.3, abs=0.05)
+
+
+def test_builds_lie_on_two_layouts() -> None:
+    world = draw(replace(STILL, layout_pct=(2.0, 4.0)), 3)
+    faster, slower = sorted({world.built(at) for at in range(world.n)})
+    assert faster == -slower
+    assert 0.02 <= math.expm1(slower) <= 0.04
+
+
+def test_a_step_may_be_in_one_layout_only() -> None:
+    world = draw(Kind(step_pct=10.0, one_layout=True), 3)
+    (step,) = world.steps
+    assert {world.built(at) for at in range(step)} == {0.0}
+    after = [world.built(at) for at in range(step, world.n)]
+    assert sorted(set(after)) == pytest.approx([0.0, math.log(1.1)])
+    assert 0.3 < fmean(level > 0 for level in after) < 0.7
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_changes_may_be_next_to_each_other(seed: int) -> None:
+    kind = Kind(truth=Truth.BACK, d=4.0, apart=(1, 2), then_share=0.7, either_way=True)
+    world = draw(kind, seed)
+    first, last = world.steps
+    assert last - first in {1, 2}
+    assert last < world.n
+    assert world.levels[-1] == pytest.approx(0.3 * world.jump(first))
+
+
+def test_half_of_the_steps_go_the_other_way() -> None:
+    ways = [draw(Kind(either_way=True), seed).levels[-1] > 0 for seed in range(200)]
+    assert 0.4 < fmean(ways) < 0.6
+
+
+def test_values_are_read_on_a_grid() -> None:
+    for metric, grain in (("start-time", 0.1), ("start-cpu", 0.01)):
+        made = [each.value for each in runs(Kind(metric=metric, cv_pct=STEADY), 0, 100)]
+        read = [value for value in made if value is not None]
+        assert all(value / grain == pytest.approx(round(value / grain)) for value in read)
+        assert len(set(read)) < len(read) == 100
+
+
+def test_runs_fail_at_random_or_in_spells() -> None:
+    for spells in (False, True):
+        world = draw(replace(STILL, fails_pct=(20.0, 20.0), spells=spells), 3)
+        assert world.fails is not None
+        flaky = np.flatnonzero(world.fails)
+        assert len(flaky) == pytest.approx(world.n / 3, abs=15)
+        machine = Machine(world, 10**5)
+        failed = [bool(each.failed) for _ in range(5000)
+                  if (each := machine.measure(int(flaky[0]), 0)) is not None]  # fmt: skip
+        assert fmean(failed) == pytest.approx(0.2, abs=0.03)
+        in_a_row = sum(map(all, zip(failed, failed[1:], failed[2:], strict=False))) / len(failed)
+        assert in_a_row == pytest.approx(0.2 * (2 / 3) ** 2 if spells else 0.2**3, abs=0.02)
+        steady = int(np.flatnonzero(world.fails == 0)[0])
+        assert not any(each.failed for each in runs(world.kind, steady, 200, seed=3))
+
+
+def test_the_slow_side_takes_too_long_more_often() -> None:
+    kind = Kind(d=2.0, cv_pct=STEADY, censored_pct=(20.0, 20.0))
+    fast, slow = (fmean(bool(e.failed) for e in runs(kind, at, 2000)) for at in (0, kind.n - 1))
+    assert slow == pytest.approx(0.2, abs=0.03)
+    assert fast < 0.01
+
+
+def test_counts_have_a_few_strays_and_no_noise() -> None:
+    for before, after in ((0.0, 2.0), (2.0, 0.0), (37.0, 54.0)):
+        kind = Kind(metric="fsyncs", counts=(before, after))
+        for at, count in ((0, before), (kind.n - 1, after)):
+            read = [each.value - count for each in runs(kind, at, 200) if each.value is not None]
+            assert len(read) == 200
+            assert min(read) == pytest.approx(0.0)
+            assert 0.0 < max(read) < 0.2
+
+
+def test_a_search_is_shown_failed_runs_and_the_metric_that_decides() -> None:
+    """Through the planner, as in the lab."""
+    kind = Kind(n=16, step_pct=50.0, metric="start-time", fails_pct=(30.0, 30.0), budget=200)
+    assert play("dsbisect", kind, 4).one
 
 
 def test_the_runs_of_a_candidate_are_the_same_whatever_ran_before() -> None:

@@ -203,7 +203,7 @@ def test_what_the_matrix_says_never_drives_the_terminal():
 def test_the_table_shows_what_decided(metric, ratio, heading, value):
     text, html = render_text(decided_by(metric)), render_html(decided_by(metric))
     (headings,) = [line for line in text.splitlines() if "verdict" in line]
-    assert re.split(r" {2,}", headings.strip())[2:5] == [ratio, "99 % interval", heading]
+    assert re.split(r" {2,}", headings.strip())[2:5] == [ratio, "95 % interval", heading]
     assert value in text
     assert f'<span class="quiet">{heading} {value}</span>' in html
     assert "cost" not in text

@@ -1,7 +1,7 @@
-"""An LDAP client of its own: it runs in a container next to a server, with nothing but ldap3.
+"""An LDAP client of its own: it runs in a container next to a server, with little but ldap3.
 
 `python3 -m ldap_client SUITE JOB.json` prints one JSON line for each thing that it tries.
-It imports nothing of the lab, since the lab is not in that container.
+Of the lab it imports the one file that makes connections: nothing else of it is in that container.
 """
 
 # Passwords that users change to: the lab looks for them in what the server writes.

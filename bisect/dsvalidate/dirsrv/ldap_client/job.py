@@ -18,6 +18,8 @@ import ldap3
 from ldap3.core import tls
 from ldap3.core.exceptions import LDAPException
 
+from dsharness.systems.ldap.ldap_connection import connection_to
+
 HOST = "localhost"  # the name that the server's certificate is for
 LIMIT_S = 20
 
@@ -97,7 +99,7 @@ class NotDoneError(Exception):
 def opened(server: ldap3.Server, user: User | None = None) -> Iterator[Any]:
     """A connection that is not bound yet; closed at the end."""
     dn, password = (user.dn, user.password) if user else (None, None)
-    connection: Any = ldap3.Connection(server, dn, password, receive_timeout=LIMIT_S)
+    connection = connection_to(server, dn, password, limit_s=LIMIT_S)
     try:
         connection.open()
         yield connection
@@ -146,7 +148,7 @@ def report(name: str, attempt: Attempt, job: Job) -> None:
         found, ok = attempt(job), True
     except (UnexpectedError, NotDoneError) as error:
         found, ok = str(error), False
-    except (LDAPException, OSError) as error:
+    except (LDAPException, OSError, LookupError, TypeError, ValueError) as error:  # or no answer
         found, ok = f"the client could not go on: {type(error).__name__}: {error}", False
     sys.stdout.write(json.dumps({"name": name, "ok": ok, "found": found}) + "\n")
     sys.stdout.flush()

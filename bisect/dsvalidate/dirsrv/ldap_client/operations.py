@@ -140,7 +140,7 @@ def _search(
     connection.search(base, text, attributes=names, **more)
     result = connection.result
     expect(result["description"] in {"success", "noSuchObject"}, f"{text}: {described(result)}")
-    return [entry for entry in connection.response if "raw_attributes" in entry]
+    return list(connection.response)
 
 
 def _pages(connection: Any, base: str, text: str) -> Iterator[list[str]]:
@@ -228,7 +228,10 @@ def _told(job: Job, user: User | None) -> dict[str, str]:
             scope = ldap3.SUBTREE if base else ldap3.BASE
             connection.search(base, "(objectClass=*)", scope, attributes=["*", "+"])
             told[f"the result for {who}: {base or 'the root entry'}"] = str(connection.result)
-            for entry in connection.response or ():
+            told[f"references for {who}: {base or 'the root entry'}"] = "\n".join(
+                connection.references
+            )
+            for entry in connection.response:
                 told.update(_values(who, entry))
     return told
 
@@ -238,7 +241,7 @@ def _values(who: str, entry: dict[str, Any]) -> dict[str, str]:
         f"the reply to {who}: {entry['dn'] or 'the root entry'}: {name}": "\n".join(
             value.decode("latin-1") for value in values
         )
-        for name, values in entry.get("raw_attributes", {}).items()
+        for name, values in entry["raw_attributes"].items()
     }
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import ldap3
 from ldap3.core.exceptions import LDAPException
 
+from dsharness.systems.ldap.ldap_connection import reading_answers
+
 from . import BY_MODIFY, BY_REQUEST, EARLIER, FIRST, LONG, LONG_ENOUGH
 from .job import HOST, LIMIT_S, Attempt, Job, UnexpectedError, User, described, expect, opened
 
@@ -145,10 +147,12 @@ def change_by_extended_operation(job: Job) -> str:
     with _someone(job, "extended") as user:
         new = replace(user, password=BY_REQUEST)
         with _encrypted(job, user) as connection:
-            connection.extend.standard.modify_password(user.dn, "not the old one", new.password)
+            with reading_answers():
+                connection.extend.standard.modify_password(user.dn, "not the old one", new.password)
             result = connection.result["description"]
             expect(result != "success", "a wrong old password was ACCEPTED")
-            connection.extend.standard.modify_password(user.dn, user.password, new.password)
+            with reading_answers():
+                connection.extend.standard.modify_password(user.dn, user.password, new.password)
             expect(connection.result["result"] == 0, described(connection.result))
         return _changed(job, user, new)
 
@@ -243,13 +247,10 @@ def _change(job: Job, user: User, password: str) -> str:
 @contextmanager
 def _encrypted(job: Job, user: User) -> Iterator[Any]:
     """The password modify request is accepted over an encrypted connection only."""
-    connection = ldap3.Connection(job.server(encrypted=True), user.dn, user.password)
-    try:
+    with opened(job.server(encrypted=True), user) as connection:
         if not connection.bind():
             raise UnexpectedError(f"{user.dn} cannot bind: {described(connection.result)}")
         yield connection
-    finally:
-        connection.unbind()
 
 
 @contextmanager

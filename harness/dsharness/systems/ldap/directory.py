@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,12 +21,17 @@ from dsharness.errors import InstanceError
 from dsharness.guarded_files import shared_socket
 from dsharness.model import SHARERS, DirectoryContent
 from dsharness.model.stored_password import StoredPassword, parse_stored
+from dsharness.plain_text import plain
 from dsharness.process.deadline import Deadline
+from dsharness.systems.ldap.ldap_connection import connection_to, reading_answers
+from dsharness.systems.system import count_in
 
 LIMIT_S = 30
 ASK_S = 5  # for facts that are only shown
-MOST_BYTES = 64 << 20  # of one answer
-PAGE = 1000
+ANY = "(objectClass=*)"
+MOST_BYTES = 16 << 20  # of one answer
+PAGE, PAGES_S = 1000, 600.0  # to count users
+WORD_CHARACTERS = 1000  # of what is told in one word, as a version
 FILL_S, USER_S = 120.0, 2.0  # to add users: ten times what 100,000 rounds take on a busy machine
 
 
@@ -120,6 +126,35 @@ def photo(size_bytes: int) -> bytes:
     return random.Random(1).randbytes(size_bytes)  # noqa: S311 - no secret
 
 
+class Entry(dict[str, list[str]]):
+    """The values of one entry by name: the server may have left out any, or tell something else."""
+
+    def __init__(self, dn: str, raw: Mapping[str, Sequence[bytes]]) -> None:
+        super().__init__({name: _texts(values) for name, values in raw.items()})
+        self.dn = dn
+
+    def word(self, name: str) -> str | None:
+        """The first value, as it can be shown; None where it has none, however it is spelled."""
+        for spelling, values in self.items():
+            if spelling.lower() == name.lower() and values:
+                return plain(values[0])[:WORD_CHARACTERS]
+        return None
+
+    def must(self, name: str) -> str:
+        """The same; InstanceError where it has none."""
+        word = self.word(name)
+        if word is None:
+            raise InstanceError(
+                f"{self.dn} has no {name} in the served directory",
+                hint="this version may have renamed or dropped it",
+            )
+        return word
+
+    def count(self, name: str) -> int:
+        """A number of the server's own; InstanceError for what is none."""
+        return count_in(self.must(name), f"{name} of {self.dn}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Directory:
     """An open connection as the directory's manager."""
@@ -140,39 +175,38 @@ class Directory:
                     hint="this version may not know the setting; try other settings",
                 )
 
-    def read(self, dn: str, *names: str) -> dict[str, list[str]]:
+    def read(self, dn: str, *names: str) -> Entry:
         """The values of one entry, as text; InstanceError when there is no such entry."""
-        found = self.connection.search(
-            dn, "(objectClass=*)", ldap3.BASE, attributes=list(names) or [ldap3.ALL_ATTRIBUTES]
-        )
-        if not found:
+        asked = list(names) or [ldap3.ALL_ATTRIBUTES]
+        if not self.connection.search(dn, ANY, ldap3.BASE, attributes=asked):
             raise InstanceError(f"{dn}: no such entry in the served directory")
-        raw = self.connection.response[0]["raw_attributes"]
-        return {name: _texts(raw[name]) for name in raw}
+        return Entry(dn, self.connection.response[0]["raw_attributes"])
 
-    def children(self, dn: str, *names: str) -> Iterator[dict[str, str]]:
-        """The first values of each entry right below one, by lower-case names."""
-        self.connection.search(dn, "(objectClass=*)", ldap3.LEVEL, attributes=list(names))
-        for entry in self.connection.response or ():
-            raw = entry.get("raw_attributes", {})
-            yield {name.lower(): _texts(raw[name])[0] for name in raw if raw[name]}
+    def children(self, dn: str, *names: str, like: str = ANY) -> Iterator[Entry]:
+        """The entries right below one."""
+        self.connection.search(dn, like, ldap3.LEVEL, attributes=list(names))
+        return self._entries()
 
-    def below(self, dn: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
-        """All entries from one on down, with their names."""
-        self.connection.search(
-            dn, "(objectClass=*)", ldap3.SUBTREE, attributes=[ldap3.ALL_ATTRIBUTES]
-        )
-        for entry in self.connection.response or ():
-            if "raw_attributes" in entry:
-                raw = entry["raw_attributes"]
-                yield entry["dn"], {name: _texts(raw[name]) for name in raw if raw[name]}
+    def below(self, dn: str) -> Iterator[Entry]:
+        """All entries from one on down."""
+        self.connection.search(dn, ANY, ldap3.SUBTREE, attributes=[ldap3.ALL_ATTRIBUTES])
+        return self._entries()
+
+    def _entries(self) -> Iterator[Entry]:
+        answers = self.connection.response
+        return (Entry(answer["dn"], answer["raw_attributes"]) for answer in answers)
 
     def count_users(self) -> int:
-        """How many it finds, asked for in pages."""
+        """How many it finds, asked for in pages; InstanceError when they do not end."""
         pages = self.connection.extend.standard.paged_search(
             self.site.people, "(uid=*)", attributes=[ldap3.NO_ATTRIBUTES], paged_size=PAGE
         )
-        return sum(1 for each in pages if each["type"] == "searchResEntry")
+        deadline = Deadline.after(PAGES_S)
+        with reading_answers():
+            number = sum(1 for _ in itertools.takewhile(lambda _: not deadline.passed, pages))
+        if deadline.passed:
+            raise InstanceError(f"its users were not counted within {PAGES_S:.0f} s")
+        return number
 
     def stored_password(self, number: int) -> StoredPassword:
         return parse_stored(self.stored_value(number))
@@ -224,7 +258,8 @@ class Directory:
     def set_password(self, number: int) -> None:
         """Change a password by the password modify request: every server hashes such a password."""
         user = self.site.user(number)
-        self.connection.extend.standard.modify_password(user.dn, new_password=user.password)
+        with reading_answers():
+            self.connection.extend.standard.modify_password(user.dn, new_password=user.password)
         if self.connection.result["result"] != 0:
             raise _refusal(f"a password for {user.dn}", self.connection.result)
 
@@ -300,9 +335,7 @@ def reached(
     try:
         with shared_socket(path) as held:
             server = ldap3.Server(f"ldapi://{held}", get_info=ldap3.NONE, connect_timeout=limit_s)
-            connection = ldap3.Connection(
-                server, dn, password, receive_timeout=limit_s, raise_exceptions=False
-            )
+            connection = connection_to(server, dn, password, limit_s=limit_s)
             connection.open()
             connection.socket = BoundedSocket(connection.socket, limit_s)
     except (LDAPException, OSError) as error:
@@ -315,14 +348,14 @@ def reached(
 def read_anonymously(host: str, port: int, dn: str) -> dict[str, list[str]]:
     """What anyone may read of a server and of one entry; empty when that is nothing."""
     server = ldap3.Server(host, port, get_info=ldap3.NONE, connect_timeout=ASK_S)
-    connection: Any = ldap3.Connection(server, receive_timeout=ASK_S, raise_exceptions=False)
+    connection = connection_to(server, limit_s=ASK_S)
     found: dict[str, list[str]] = {}
     try:
         connection.open()
         connection.socket = BoundedSocket(connection.socket, ASK_S)
         for entry, name in (("", "vendorVersion"), (dn, "userPassword")):
-            if connection.search(entry, "(objectClass=*)", ldap3.BASE, attributes=[name]):
-                raw = connection.response[0].get("raw_attributes", {})
+            if connection.search(entry, ANY, ldap3.BASE, attributes=[name]):
+                raw = connection.response[0]["raw_attributes"]
                 found |= {name: _texts(raw[name]) for name in raw if raw[name]}
     except (LDAPException, OSError):
         return found

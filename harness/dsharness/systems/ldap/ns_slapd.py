@@ -11,6 +11,7 @@ from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import DATABASE, OWN, DirectoryContent, Facts, ServerTimes, Settings
+from dsharness.plain_text import plain
 from dsharness.progress import Progress
 from dsharness.recorded.access_log import read_file
 from dsharness.recorded.operation_times import server_times
@@ -338,16 +339,15 @@ class NsSlapd(DirectorySystem):
 
     def version(self, directory: Directory) -> str:
         """Tag 2.0.17 says 2.0.16, so this is a hint only."""
-        values = directory.read("", "vendorVersion").get("vendorVersion", [])
-        return values[0] if values else ""
+        return directory.read("", "vendorVersion").word("vendorVersion") or ""
 
     def offered(self, box: Container, directory: Directory) -> Iterator[OfferedScheme]:
         """The plugins that are switched on; each is tried with a user of its own."""
         del box
         entries = directory.children(SCHEMES, "cn", "nsslapd-pluginEnabled", "nsslapd-pluginType")
-        enabled = [each for each in entries if each.get("nsslapd-pluginenabled") == "on"]
+        enabled = [each for each in entries if each.word("nsslapd-pluginEnabled") == "on"]
         for number, entry in enumerate(enabled, start=TRIED):
-            name, kind = entry["cn"], entry.get("nsslapd-plugintype")
+            name, kind = entry.must("cn"), entry.word("nsslapd-pluginType")
             yield OfferedScheme(
                 name=name,
                 options={PASSWORD_SCHEME: name},
@@ -385,8 +385,8 @@ class NsSlapd(DirectorySystem):
         return tuple(hashed_value(password, scheme, rounds) for _ in range(users))
 
     def facts(self, directory: Directory) -> Facts:
-        library = directory.read(LDBM, IMPLEMENT).get(IMPLEMENT, [])
-        return {**super().facts(directory), **({DATABASE: library[0]} if library else {})}
+        library = directory.read(LDBM, IMPLEMENT).word(IMPLEMENT)
+        return {**super().facts(directory), **({} if library is None else {DATABASE: library})}
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         facts = super().check(endpoint, seed)
@@ -400,17 +400,17 @@ class NsSlapd(DirectorySystem):
         return facts
 
     def counts(self, directory: Directory) -> dict[str, int]:
-        read = directory.read("cn=snmp,cn=monitor", *COUNTS.values())
-        return {kind: int(read[name][0]) for kind, name in COUNTS.items()}
+        counters = directory.read("cn=snmp,cn=monitor", *COUNTS.values())
+        return {kind: counters.count(name) for kind, name in COUNTS.items()}
 
     def configuration(self, endpoint: Endpoint) -> Mapping[str, str]:
         with connect(socket_of(endpoint), self.site) as directory:
             return {
-                f"{name} of {dn}": " | ".join(sorted(values))
-                for dn, entry in directory.below(CONFIG)
-                if not COUNTING.search(dn)
+                plain(f"{name} of {entry.dn}"): plain(" | ".join(sorted(values)))
+                for entry in directory.below(CONFIG)
+                if not COUNTING.search(entry.dn)
                 for name, values in entry.items()
-                if not OWN_VALUE.search(name)
+                if values and not OWN_VALUE.search(name)
             }
 
     def start_log(self, endpoint: Endpoint) -> None:
@@ -419,7 +419,7 @@ class NsSlapd(DirectorySystem):
 
     def end_log(self, box: Container, endpoint: Endpoint, into: Path) -> None:
         with connect(socket_of(endpoint), self.site) as directory:
-            (path,) = directory.read("cn=config", ACCESS_LOG)[ACCESS_LOG]
+            path = directory.read("cn=config", ACCESS_LOG).must(ACCESS_LOG)
             # what is still in its buffer is written with the next line; all the time, every line
             # would wait for the disk
             directory.modify("cn=config", {"nsslapd-accesslog-logbuffering": "off"})

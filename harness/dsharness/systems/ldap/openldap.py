@@ -142,13 +142,13 @@ class OpenLdap(DirectorySystem):
             )
 
     def version(self, directory: Directory) -> str:
-        text = directory.read("cn=Monitor", "monitoredInfo")["monitoredInfo"][0]
+        text = directory.read("cn=Monitor", "monitoredInfo").must("monitoredInfo")
         found = VERSION.search(text)
         return found[1] if found else text
 
     def counts(self, directory: Directory) -> dict[str, int]:
         return {
-            kind: int(directory.read(f"{entry},cn=Monitor", name)[name][0])
+            kind: directory.read(f"{entry},cn=Monitor", name).count(name)
             for kind, (entry, name) in COUNTS.items()
         }
 

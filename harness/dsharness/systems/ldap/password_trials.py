@@ -48,7 +48,7 @@ def changed_scheme(directory: Directory, scheme: str) -> SchemeChange:
 def _usual_upgrade(directory: Directory) -> str:
     """The server's own value, which it takes back when ours is removed; empty: it knows none."""
     directory.connection.modify("cn=config", {UPGRADE: [(ldap3.MODIFY_DELETE, [])]})
-    return next(iter(directory.read("cn=config", UPGRADE).get(UPGRADE, [])), "")
+    return directory.read("cn=config", UPGRADE).word(UPGRADE) or ""
 
 
 def _upgraded(directory: Directory) -> str:
