@@ -120,7 +120,9 @@ def test_each_law_is_the_same_in_duets_but_for_the_speed_of_the_turn(law: str) -
             assert alone is not None
             assert in_duet is not None
             assert in_duet.cost == pytest.approx(alone.cost + speed)
-            assert replace(in_duet, cost=0.0, rate=0.0) == replace(alone, cost=0.0, rate=0.0)
+            assert (alone.at_least is None) == (in_duet.at_least is None)
+            one, other = (replace(e, cost=0.0, rate=0.0, at_least=None) for e in (alone, in_duet))
+            assert one == other
 
 
 def test_a_culprit_is_proved_by_what_two_runs_at_once_differ_by() -> None:
@@ -189,12 +191,13 @@ def test_half_of_the_steps_go_the_other_way() -> None:
     assert 0.4 < fmean(ways) < 0.6
 
 
-def test_values_are_read_on_a_grid() -> None:
-    for metric, grain in (("start-time", 0.1), ("start-cpu", 0.01)):
-        made = [each.value for each in runs(Kind(metric=metric, cv_pct=STEADY), 0, 100)]
-        read = [value for value in made if value is not None]
-        assert all(value / grain == pytest.approx(round(value / grain)) for value in read)
+def test_values_are_read_in_steps() -> None:
+    for metric, step in (("start-time", 0.1), ("start-cpu", 0.01)):
+        made = runs(Kind(metric=metric, cv_pct=STEADY), 0, 100)
+        read = [each.value / step for each in made if each.value is not None]
+        assert all(value % 1 == pytest.approx(0.5) for value in read)
         assert len(set(read)) < len(read) == 100
+        assert {each.quantum for each in made} == {step}
 
 
 def test_runs_fail_at_random_or_in_spells() -> None:
@@ -218,6 +221,16 @@ def test_the_slow_side_takes_too_long_more_often() -> None:
     fast, slow = (fmean(bool(e.failed) for e in runs(kind, at, 2000)) for at in (0, kind.n - 1))
     assert slow == pytest.approx(0.2, abs=0.03)
     assert fast < 0.01
+    limit = draw(kind, 1).limit
+    assert {each.at_least for each in runs(kind, kind.n - 1, 200)} == {None, limit}
+
+
+def test_what_a_run_that_hangs_costs_at_least_is_true() -> None:
+    world = draw(replace(STILL, fails_pct=(30.0, 30.0)), 1)
+    assert world.fails is not None
+    flaky = int(np.flatnonzero(world.fails)[0])
+    failed = [each for each in runs(world.kind, flaky, 100) if each.failed]
+    assert all(-math.log(2) <= (each.at_least or 0.0) <= each.cost for each in failed)
 
 
 def test_counts_have_a_few_strays_and_no_noise() -> None:
