@@ -43,7 +43,7 @@ class SimulatedRun:
     rate: float
     machine: Machine = MACHINE
     session: int = 0  # one start of the lab
-    start: int = 0  # one start of the candidate's server
+    start: int = 0  # which one of the candidate's server; 0: not known
     steal_pct: float = 0.0
     value: float | None = None  # of the metric that decides, where that is not the cost: no log
     quantum: float = 0.0  # the step in which that is read

@@ -109,7 +109,7 @@ class Machine:
             machine=SECOND if second else MACHINE,
             session=self._day if world.kind.sessions else 0,
             steal_pct=STOLEN_PCT * stolen,
-            start=1 if world.kind.one_start else 1 + turn,
+            start=0 if world.kind.one_start else 1 + turn,
             value=self._value(at, cost),
             quantum=self._scale.step,
             failed="" if bound is None else "the load did not finish",
