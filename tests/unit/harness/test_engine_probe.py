@@ -267,7 +267,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(
     assert "DSBISECT_CONFIG" in raised.value.hint
 
 
-def detected_beside(limits: dict[str, int]) -> subprocess.CompletedProcess[str]:
+def detected_by_another(limits: dict[str, int]) -> subprocess.CompletedProcess[str]:
     """What another process of the same user finds, which was started with these limits."""
     lower = "".join(
         f"resource.setrlimit(resource.{name}, ({most}, {most}))\n" for name, most in limits.items()
@@ -288,21 +288,21 @@ except DsbisectError as error:
 """
 
 
-def test_a_process_with_lower_limits_beside_changes_nothing_of_a_running_search(
+def test_another_process_with_lower_limits_changes_nothing_of_a_running_search(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEEDS", "runc")
     configuration = detect().configuration
     assert configuration is not None
     before = configuration.read_text()
-    beside = detected_beside({"RLIMIT_NOFILE": 2000})
-    assert beside.returncode == 0, beside.stderr
-    assert Path(beside.stdout.strip()) != configuration
-    assert "nofile=2000:2000" in Path(beside.stdout.strip()).read_text()
+    other = detected_by_another({"RLIMIT_NOFILE": 2000})
+    assert other.returncode == 0, other.stderr
+    assert Path(other.stdout.strip()) != configuration
+    assert "nofile=2000:2000" in Path(other.stdout.strip()).read_text()
     assert configuration.read_text() == before
     assert detect().configuration == configuration, "also when it is found anew"
     gone = [Path(thing.name) for thing in removable(None, CleanupScope(config=True))]
-    assert {configuration, Path(beside.stdout.strip())} < {*gone}
+    assert {configuration, Path(other.stdout.strip())} < {*gone}
 
 
 @pytest.mark.parametrize(
@@ -317,10 +317,10 @@ def test_a_process_with_lower_limits_beside_changes_nothing_of_a_running_search(
 def test_limits_that_no_server_can_be_measured_with_are_refused_before_the_first_start(
     machine: Path, limit: str, most: int, told: str
 ) -> None:
-    beside = detected_beside({limit: most})
-    assert beside.returncode == 1
-    assert beside.stderr.startswith(f"{ExitCode.ENGINE} this shell allows {told}")
-    assert "next: start it where" in beside.stderr
+    other = detected_by_another({limit: most})
+    assert other.returncode == 1
+    assert other.stderr.startswith(f"{ExitCode.ENGINE} this shell allows {told}")
+    assert "next: start it where" in other.stderr
     assert not (machine / "calls").exists(), "podman was not asked for anything"
 
 
