@@ -300,7 +300,7 @@ def test_another_process_with_lower_limits_changes_nothing_of_a_running_search(
     assert Path(other.stdout.strip()) != configuration
     assert "nofile=2000:2000" in Path(other.stdout.strip()).read_text()
     assert configuration.read_text() == before
-    assert detect().configuration == configuration, "also when it is found anew"
+    assert detect().configuration == configuration, "also when it is found again"
     gone = [Path(thing.name) for thing in removable(None, CleanupScope(config=True))]
     assert {configuration, Path(other.stdout.strip())} < {*gone}
 
