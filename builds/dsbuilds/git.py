@@ -69,8 +69,8 @@ class Git:
     ) -> Completed:
         """Run git here; a failure is the caller's to judge."""
         return git(
-            "--git-dir", str(self.folder), *args, stdin=stdin, limit_s=limit_s, into=into, into_bytes=into_bytes,
-            env={**self.environment, **(env or {})}, users=users,
+            "--git-dir", str(self.folder), *args, stdin=stdin, limit_s=limit_s, into=into,
+            into_bytes=into_bytes, env={**self.environment, **(env or {})}, users=users,
         )  # fmt: skip
 
     def must(

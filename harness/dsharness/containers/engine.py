@@ -145,7 +145,7 @@ class Engine:
         """What a child process needs to reach the same engine."""
         return {"CONTAINERS_CONF": str(self.configuration)} if self.configuration else {}
 
-    def podman(
+    def podman(  # noqa: PLR0913 - each is a property of one process
         self,
         *args: str,
         deadline: Deadline | None = None,
