@@ -240,7 +240,7 @@ def test_what_a_server_prints_does_not_fill_the_disk(
         options=Options(extra=root[1]),
     ) as box:  # fmt: skip
         wait_until(
-            lambda: "sleep" in engine.podman("top", box.name, "comm").stdout.splitlines(),
+            lambda: "sleep" in engine.podman("top", box.name, "comm").stdout.splitlines() or None,
             Deadline.after(60),
             what="its last command",
         )

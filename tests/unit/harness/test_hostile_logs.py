@@ -102,7 +102,7 @@ def written(folder: Path, seed: int) -> Path:
     for _ in range(chance.choice([1, 5, 60])):
         at = chance.randrange(len(lines))
         lines[at] = damaged(lines[at], chance)
-    data = "\n".join(lines).encode(errors="surrogateescape")
+    data = bytearray("\n".join(lines).encode(errors="surrogateescape"))
     if chance.random() < 0.2:
         data = bytearray(gzip.compress(data))
         for _ in range(chance.choice([0, 1, 9])):
@@ -120,7 +120,7 @@ def test_real_lines_that_were_damaged_are_read_or_refused(block: int, tmp_path: 
     assert time.process_time() - began < 60
 
 
-@settings(max_examples=settings.default.max_examples * 5)
+@settings(max_examples=(settings.default or settings()).max_examples * 5)
 @given(data=st.binary(max_size=3000) | st.text(max_size=3000).map(str.encode))
 def test_any_bytes_are_read_or_refused(
     data: bytes, tmp_path_factory: pytest.TempPathFactory
@@ -137,7 +137,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=settings.default.max_examples * 5)
+@settings(max_examples=(settings.default or settings()).max_examples * 5)
 @given(
     st.dictionaries(
         st.sampled_from(sorted(json.loads(JSON_ASKED) | json.loads(JSON_ANSWER))), JSON_VALUES
