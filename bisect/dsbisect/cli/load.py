@@ -138,8 +138,9 @@ def load(  # noqa: PLR0913 - each is an option
             limit_s=60 * minutes,
         )
         server: str | AddressRequest
-        server, asked = _of_address(who, rate)
-        _refuse_others(server, asked, workers, minutes, yes)
+        server, binds = _of_address(who, rate)
+        _refuse_others(server, binds, workers, minutes, yes)
+        asked: Workload = binds
     else:
         of_address = (users, bind_dn, password_file, network, yes)
         refuse("needs an address", dict(zip(OF_ADDRESS, of_address, strict=True)))
@@ -200,7 +201,6 @@ def _refuse_others(
     at: AddressRequest, asked: LdaploadWorkload, workers: int, minutes: float, yes: str | None
 ) -> None:
     """Refuse more than a server of others may be asked for, or one that nobody confirmed."""
-    from dsharness.systems.ldap.address import parse_address
     from dsresults.number_text import counted
 
     per_s, connections = workers * (asked.scheduled or 0.0), workers * asked.threads
@@ -215,7 +215,7 @@ def _refuse_others(
                 hint=f"a server by its address is asked for at most {most:g} {what}; a row of the "
                 "matrix may be loaded as far as it goes",
             )
-    confirmed = yes is not None and parse_address(yes) == at.address
+    confirmed = yes is not None and at.address.is_named(yes)
     if not confirmed and (yes is not None or not at.address.is_loopback):
         why = "is not this machine" if yes is None else f"is not what --yes names: {yes}"
         raise UsageError(

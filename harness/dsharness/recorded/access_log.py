@@ -60,7 +60,7 @@ _MONTHS = (
 )  # fmt: skip
 INTERNAL = "internal"  # what the server asks itself
 MOST_WAITING = 64 << 20  # letters of requests without an answer
-EVENT_CHARACTERS = 500  # what an event takes besides its details
+EVENT_CHARACTERS = 500  # what an event takes more than its details
 MOST_STRANGE = 100  # lines at the beginning of a file, none of which can be read
 
 

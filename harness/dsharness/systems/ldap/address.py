@@ -35,6 +35,10 @@ class LdapAddress:
     def __str__(self) -> str:
         return f"ldap://{self.host}:{self.port}"
 
+    def is_named(self, text: str) -> bool:
+        """Whether somebody typed this address."""
+        return parse_address(text) == self
+
     @property
     def is_loopback(self) -> bool:
         if self.host == "localhost":
