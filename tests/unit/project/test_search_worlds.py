@@ -15,7 +15,7 @@ from searchbench.cell import LAST_SEED
 from searchbench.families import DUETS, FAMILIES, LAWS
 from searchbench.kinds import RAMP, Kind, Noise, Truth
 from searchbench.machine import MACHINE, SECOND, Machine
-from searchbench.methods import CLAIRVOYANT
+from searchbench.methods import CLAIRVOYANT, OURS
 from searchbench.play import play
 from searchbench.scenarios import cells, long, only
 from searchbench.worlds import draw
@@ -145,19 +145,19 @@ STILL = Kind(truth=Truth.NONE, noise=Noise.NIL)
 def test_a_start_is_slow_for_one_turn_or_for_all_runs() -> None:
     by_turn = replace(STILL, start_pct=(6.0, 15.0))
     machine = Machine(draw(by_turn, 2))
-    turns = [machine.measure(3, turn) for turn in range(1000)]
+    turns = [machine.measure(3, turn) for turn in range(300)]
     costs = [each.cost for each in turns if each is not None]
     assert 0.06 < math.expm1(max(costs)) < 0.15
     assert set(costs) == {0.0, max(costs)}
-    assert fmean(cost > 0 for cost in costs) == pytest.approx(0.3, abs=0.05)
-    assert len({each.start for each in turns if each is not None}) == 1000
+    assert fmean(cost > 0 for cost in costs) == pytest.approx(0.3, abs=0.08)
+    assert len({each.start for each in turns if each is not None}) == 300
     again = Machine(draw(by_turn, 2))
     assert [again.run(at) for at in (3, 3)] == costs[:2]
 
-    machine = Machine(draw(replace(by_turn, one_start=True, n=1000), 2))
-    levels = [{machine.run(at) for _ in range(3)} for at in range(1000)]
+    machine = Machine(draw(replace(by_turn, one_start=True, n=300), 2))
+    levels = [{machine.run(at) for _ in range(3)} for at in range(300)]
     assert all(len(each) == 1 for each in levels)
-    assert fmean(each != {0.0} for each in levels) == pytest.approx(0.3, abs=0.05)
+    assert fmean(each != {0.0} for each in levels) == pytest.approx(0.3, abs=0.08)
 
 
 def test_builds_lie_on_two_layouts() -> None:
@@ -245,8 +245,8 @@ def test_counts_have_a_few_strays_and_no_noise() -> None:
 
 def test_a_search_is_shown_failed_runs_and_the_metric_that_decides() -> None:
     """Through the planner, as in the lab."""
-    kind = Kind(n=16, step_pct=50.0, metric="start-time", fails_pct=(30.0, 30.0), budget=200)
-    assert play("dsbisect", kind, 4).one
+    kind = Kind(n=8, step_pct=100.0, metric="start-time", fails_pct=(30.0, 30.0), budget=200)
+    assert play(OURS, kind, 4).one
 
 
 def test_the_runs_of_a_candidate_are_the_same_whatever_ran_before() -> None:
