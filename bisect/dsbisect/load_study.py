@@ -194,21 +194,25 @@ def drive_load(request: LoadRequest, engine: Engine, progress: Progress) -> Driv
         seen.append(f"{PROGRAM}: {done.end} ({crew.log})")
     known = before_us is not None and after_us is not None
     started = [each for each in crew.plan.workers if Path(each.said).exists()]
+    heard = [
+        worker_heard(
+            request.load,
+            each.name,
+            _text(each),
+            each.said,
+            asked_s=request.seconds,
+            stopped=done is None,
+        )
+        for each in started
+    ]
+    failed = next((words for figures, _ in heard for words in figures.errors), None)
+    if failed and isinstance(request.target, AddressRequest):
+        seen.insert(0, f"{request.name}: the first bind that failed ended the load: {failed}")
     return driven_load(
         request.name,
         request.workload.title,
         request.asked_per_s(len(started)),
-        [
-            worker_heard(
-                request.load,
-                each.name,
-                _text(each),
-                each.said,
-                asked_s=request.seconds,
-                stopped=done is None,
-            )
-            for each in started
-        ],
+        heard,
         (after_us or 0) - (before_us or 0) if known else None,
         seen,
         interrupted=done is None,

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import ClassVar
 
 import gevent
-from flask import Flask, Response, request
+from flask import Flask, Response, abort, request
 from locust import User, events, task
 from locust.env import Environment
 from locust.exception import StopUser
 from locust.web import WebUI
 
-from dsbisect.load_study import BEGUN, PLAN_VARIABLE, LoadPlan, PlannedWorker
+from dsbisect.load_study import BEGUN, LOOPBACK, PLAN_VARIABLE, LoadPlan, PlannedWorker
 from dsharness.loads import LIVE, LoadReport
 from dsharness.loads.load_driver import LiveSeconds
 from dsharness.model import Latencies
@@ -140,7 +140,32 @@ def bound(environment: Environment, **_: object) -> None:
     """Whatever is done on the page: at the end of its time all ends."""
     gevent.spawn_later(PLAN.limit_s, quit_all, environment)
     if environment.web_ui and environment.web_ui.app:
+        refuse_strangers(environment.web_ui, environment.web_ui.app)
         add_tab(environment.web_ui, environment.web_ui.app)
+
+
+def refuse_strangers(page: WebUI, app: Flask) -> None:
+    """Locust obeys whoever asks; here only its own page does, and programs of this machine.
+
+    A page of somebody else's may lead a browser here, by this address or by a name that leads to
+    it. A browser says so: by the name that it was given (Host), by where the page came from
+    (Origin, Referer), or that it came from elsewhere (Sec-Fetch-Site).
+    """
+    hosts = [f"{name}:{page.port}" for name in (page.host, LOOPBACK, "localhost")]
+    origins = [f"http://{host}" for host in hosts]
+
+    @app.before_request
+    def refuse_stranger() -> None:
+        said = request.headers
+        referrer = said.get("Referer")
+        known = (
+            said.get("Host") in hosts
+            and all(each in origins for each in said.getlist("Origin"))
+            and (not referrer or referrer.startswith(tuple(f"{each}/" for each in origins)))
+            and said.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
+        )
+        if not known:
+            abort(403)
 
 
 def add_tab(page: WebUI, app: Flask) -> None:

@@ -62,16 +62,16 @@ def outlet(text: str, environment: Mapping[str, str] = os.environ) -> Outlet:
         sender = environment.get("DSBISECT_MAIL_FROM", "dsbisect@localhost")
         return MailOutlet(host=host, port=int(port or 25), sender=sender, to=place)
     if kind in {"http", "https"}:
-        _refuse_clear_text(text)
+        _refuse_clear_text(text, f"--to {text}")
         return PostOutlet(name=text, url=text)
     if kind == "github" and PROJECT.fullmatch(place):
-        base = environment.get("GITHUB_API_URL", GITHUB)
+        base = _base(environment, "GITHUB_API_URL", GITHUB)
         headers = {"Authorization": f"Bearer {_token(environment, 'GITHUB_TOKEN')}"}
         return PostOutlet(
             name=text, url=f"{base}/repos/{place}/issues", headers=headers, link="html_url"
         )
     if kind == "gitlab" and PROJECT.fullmatch(place):
-        base = environment.get("GITLAB_API_URL", GITLAB)
+        base = _base(environment, "GITLAB_API_URL", GITLAB)
         headers = {"PRIVATE-TOKEN": _token(environment, "GITLAB_TOKEN")}
         quoted = urllib.parse.quote(place, safe="")
         return PostOutlet(
@@ -84,7 +84,14 @@ def outlet(text: str, environment: Mapping[str, str] = os.environ) -> Outlet:
     raise UsageError(f"--to {text}: no place to deliver to", hint=f"write {FORMS}")
 
 
-def _refuse_clear_text(url: str) -> None:
+def _base(environment: Mapping[str, str], name: str, usual: str) -> str:
+    """Where the token goes, so that it is encrypted on the way."""
+    base = environment.get(name) or usual
+    _refuse_clear_text(base, f"${name} is {base}")
+    return base.rstrip("/")
+
+
+def _refuse_clear_text(url: str, spelled: str) -> None:
     """UsageError for what has no host, or would go over a network without TLS."""
     try:
         parts = urllib.parse.urlsplit(url)
@@ -93,11 +100,11 @@ def _refuse_clear_text(url: str) -> None:
     host = parts.hostname
     if not host:
         raise UsageError(
-            f"--to {without_credentials(url)}: no host to deliver to", hint=f"write {FORMS}"
+            f"{without_credentials(spelled)}: no host to deliver to", hint=f"write {FORMS}"
         )
-    if parts.scheme == "http" and not _is_this_machine(host):
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_this_machine(host)):
         raise UsageError(
-            f"--to {without_credentials(url)}: the text would go there unencrypted",
+            f"{without_credentials(spelled)}: the text would go there unencrypted",
             hint="write https://; http:// is for this machine alone",
         )
 
@@ -190,7 +197,7 @@ class PostOutlet:
             },
         )  # fmt: skip
         try:
-            with urllib.request.build_opener(_Stay).open(request, timeout=LIMIT_S) as answer:
+            with self._opener().open(request, timeout=LIMIT_S) as answer:
                 said = answer.read(1 << 20)
         except urllib.error.HTTPError as error:
             error.close()
@@ -206,6 +213,11 @@ class PostOutlet:
                 f"{self.name} cannot be reached: {error}", hint="check the address and the network"
             ) from error
         return _link(said, self.link) or self.name
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """By no proxy to this machine: what is not encrypted would leave it."""
+        direct = [urllib.request.ProxyHandler({})] if self.url.startswith("http:") else []
+        return urllib.request.build_opener(_Stay, *direct)
 
 
 def _link(said: bytes, field_name: str) -> str:

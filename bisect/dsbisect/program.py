@@ -129,7 +129,7 @@ GOOD, BAD, SKIP, INTERRUPTED = 0, 1, 125, 130
 # No other part of the program ends with these: an ordinary 0 or 1 is not a verdict.
 JUDGED_GOOD, JUDGED_BAD = 1000, 1001
 NOT_TO_BE_SHIPPED = 1001
-NO, DEFECT = 1, 70
+NO, DEFECT, UNWRITTEN = 1, 70, 12
 HELP = {"-h", "--help"}
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 OBJECTS_BETWEEN = 50_000  # made until Python looks for those that nothing refers to
@@ -152,7 +152,19 @@ def main() -> NoReturn:
         _answer(_validated_run, otherwise=DEFECT)
     if command == "judge":
         _answer(_judged_run, otherwise=SKIP)
-    _run()
+    try:
+        _run()
+    except SystemExit as end:
+        _keep_status(end)
+        raise
+
+
+def _keep_status(end: SystemExit) -> None:
+    """End now if what is left to print cannot be: Python's own end would make 120 of it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        leave(end.code if isinstance(end.code, int) and end.code else UNWRITTEN)
 
 
 def keep_freed_memory() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -40,10 +41,12 @@ class SimulatedRun:
     rate: float
     machine: Machine = MACHINE
     session: int = 0  # one start of the lab
-    start: int = 0  # one start of the candidate's server
+    start: int = 0  # which one of the candidate's server; 0: not known
     steal_pct: float = 0.0
     value: float | None = None  # of the metric that decides, where that is not the cost: no log
+    quantum: float = 0.0  # the step in which that is read
     failed: str = ""  # why it may not be used
+    at_least: float | None = None  # its cost, where its time was up: a log
 
 
 # Of a candidate in a turn; None: it cannot be built.
@@ -119,17 +122,20 @@ class _MadeUp:
                 return TurnEnd(samples=tuple(taken), unmeasurable={name: "does not build"})
             sample = _sample(name, run, step.turn, next(self.serial))
             if run.value is not None:
-                sample.metrics[self.metric] = Measurement.model_construct(value=run.value, unit="")
+                sample.metrics[self.metric] = _measured(run.value, run.quantum)
             taken.append(sample)
         return TurnEnd(samples=tuple(taken))
 
 
-def _measured(log: float) -> Measurement:
-    return Measurement.model_construct(value=math.exp(log), unit="")
+def _measured(value: float, quantum: float = 0.0) -> Measurement:
+    facts: dict[str, Any] = {"value": value, "unit": "", "quantum": quantum}
+    return Measurement.model_construct(**facts)
 
 
 def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
     """Made without validation: a simulation takes thousands."""
+    at_least = {} if run.at_least is None else {"cost": _measured(math.exp(run.at_least))}
+    facts: dict[str, Any] = {"start": run.start, "at_least": at_least}
     return Sample.model_construct(
         id=f"{name}/{number}",
         campaign_id="made up",
@@ -143,7 +149,10 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         at_least={},
         duration_s=1.0,
         operations=1,
-        metrics={"cost": _measured(run.cost), "rate": _measured(run.rate)},
+        metrics={
+            "cost": _measured(math.exp(run.cost)),
+            "rate": _measured(math.exp(run.rate)),
+        },
         machine=run.machine,
         facts={},
         calibrator_us=1.0,
@@ -154,6 +163,7 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         turn=turn,
         workload=None,
         log="",
+        **facts,
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dsharness.containers.engine import last_line
 from dsharness.errors import DsbisectError, SourceError
-from dsharness.process.command import Completed, run
+from dsharness.process.command import MOST_FILE_BYTES, Completed, run
 from dsharness.process.deadline import Deadline
 
 LIMIT_S = 600.0
@@ -64,12 +64,13 @@ class Git:
         limit_s: float = LIMIT_S,
         env: Mapping[str, str] | None = None,
         into: Path | None = None,
+        into_bytes: int = MOST_FILE_BYTES,
         users: bool = False,
     ) -> Completed:
         """Run git here; a failure is the caller's to judge."""
         return git(
             "--git-dir", str(self.folder), *args, stdin=stdin, limit_s=limit_s, into=into,
-            env={**self.environment, **(env or {})}, users=users,
+            into_bytes=into_bytes, env={**self.environment, **(env or {})}, users=users,
         )  # fmt: skip
 
     def must(
@@ -93,6 +94,7 @@ def git(
     limit_s: float = LIMIT_S,
     env: Mapping[str, str] | None = None,
     into: Path | None = None,
+    into_bytes: int = MOST_FILE_BYTES,
     users: bool = False,
 ) -> Completed:
     """Run git with nothing of the caller's own: neither settings, filters nor environment.
@@ -104,6 +106,6 @@ def git(
     own = ENVIRONMENT if users else ENVIRONMENT | NO_USER
     return run(
         ["git", *NO_HOOKS, *args],
-        deadline=Deadline.after(limit_s), stdin=stdin, into=into,
+        deadline=Deadline.after(limit_s), stdin=stdin, into=into, into_bytes=into_bytes,
         env={**dict.fromkeys(unset), **own, **(env or {})},
     )  # fmt: skip

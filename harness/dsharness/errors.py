@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
     INSTANCE = 9  # the directory server did not start or could not be seeded
     WORKLOAD = 10  # the load generator could not run
     STORE = 11  # the results database cannot be used
-    DISK = 12  # no space left
+    DISK = 12  # no space left, or the cache cannot be written to
     DEADLINE = 13  # something took longer than its time limit
     PORT = 14  # an address the server needs is taken
     SOURCE = 15  # a repository, revision or source package cannot be used
@@ -131,8 +131,18 @@ class UpgradedError(StoreError):
     """A newer version upgraded the database while this process used it: asking again is no use."""
 
 
-class DiskFullError(SurroundingsError):
+class DiskError(SurroundingsError):
+    """One of the two below."""
+
     exit_code = ExitCode.DISK
+
+
+class DiskFullError(DiskError):
+    """No space is left."""
+
+
+class UnwritableError(DiskError):
+    """A folder of the lab's own is read-only here, or somebody else's."""
 
 
 class DeadlineError(CandidateError):

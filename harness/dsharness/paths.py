@@ -8,6 +8,7 @@ or is at the usual place, is marked: any other folder may have another owner.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-from dsharness.errors import UsageError
+from dsharness.errors import UnwritableError, UsageError
 
 
 def cache_home() -> Path:
@@ -64,19 +65,26 @@ PARTS = (
     "validate",
 )
 
+REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST})
+
 _in_use: dict[Path, int] = {}  # open and locked until this process ends
 
 
 def use_cache() -> None:
     """Mark the cache if it is new, and keep `clean` from it for as long as this process runs.
 
-    If that fails, the next write into the folder gives a better error.
+    UnwritableError where nothing can be kept in it.
     """
     folder = cache_home()
     if folder in _in_use:
         return
-    with contextlib.suppress(OSError):
+    try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable_cache(error) or error from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _unwritable(folder, "it is read-only here, or somebody else's")
+    with contextlib.suppress(OSError):
         if folder == usual_cache() or not any(folder.iterdir()):
             with contextlib.suppress(FileExistsError), (folder / TAG).open("x") as tag:
                 tag.write(TEXT)
@@ -84,6 +92,23 @@ def use_cache() -> None:
             descriptor = os.open(folder / TAG, os.O_RDONLY | os.O_CLOEXEC)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
             _in_use[folder] = descriptor
+
+
+def unwritable_cache(error: OSError) -> UnwritableError | None:
+    """What it means where the cache, or a part of it, cannot be written to; None for all else."""
+    if error.errno not in REFUSED or not isinstance(error.filename, str):
+        return None
+    path, cache = Path(error.filename).absolute(), cache_home()
+    if not path.is_relative_to(cache) and not cache.is_relative_to(path):
+        return None
+    return _unwritable(path, error.strerror or str(error))
+
+
+def _unwritable(path: Path, why: str) -> UnwritableError:
+    return UnwritableError(
+        f"{path} in the cache of the lab cannot be written to: {why}",
+        hint="set DSBISECT_CACHE to a folder of yours that is on a writable disk",
+    )
 
 
 def is_ours(folder: Path) -> bool:

@@ -83,6 +83,11 @@ def _others() -> dict[str, tuple[Kind, ...]]:
     one_layout = replace(BASE, one_layout=True)
     near = replace(BASE, truth=Truth.BACK, d=4.0, apart=(1, 2), then_share=0.7)
     backs = (near, replace(near, then_share=1.0), replace(near, then_share=2.0))
+    more = (
+        replace(BASE, truth=Truth.TWO, d=3.0),
+        replace(BASE, truth=Truth.RAMP, d=6.0),
+        replace(BASE, truth=Truth.BACK, d=3.0),
+    )
     polled = replace(BASE, metric="start-time")
     ticks = replace(BASE, metric="start-cpu")
     flushes = replace(BASE, metric="fsyncs", either_way=False)
@@ -93,6 +98,8 @@ def _others() -> dict[str, tuple[Kind, ...]]:
         "a step in one of two layouts" + DUETS: _steps(
             replace(one_layout, duets=True), 8.0, 15.0
         )[1:],
+        "two steps, or a ramp, or back": more,
+        "two steps, or a ramp, or back" + DUETS: tuple(replace(kind, duets=True) for kind in more),
         "there and back at once": backs,
         "there and back at once" + DUETS: tuple(replace(kind, duets=True) for kind in backs),
         "start time, polled": _steps(polled, 15.0, 30.0),

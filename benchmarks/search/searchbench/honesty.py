@@ -19,6 +19,7 @@ from searchbench.families import (
     QUIET,
     family_cells,
 )
+from searchbench.findings import Said
 from searchbench.kinds import Truth
 from searchbench.markdown import rows
 from searchbench.methods import CLAIRVOYANT, OURS, WITHOUT
@@ -224,7 +225,8 @@ def _found(plays: Sequence[Play]) -> str:
     by_kind: dict[int, list[bool]] = {}
     for each in plays:
         if each.has_step:
-            by_kind.setdefault(each.seed // MOST_WORLDS, []).append(each.one)
+            ramp = each.said is Said.RAMP and each.right
+            by_kind.setdefault(each.seed // MOST_WORLDS, []).append(each.one or ramp)
     return ", ".join(f"{fmean(found):.2f}" for found in by_kind.values()) or "-"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +27,7 @@ TURN_WALK = 0.03
 STOLEN_SHARE, STOLEN_PCT, STOLEN_BY = 0.2, 20.0, 0.2
 SLOW_STARTS = 0.3  # of all starts of a server
 SPELL = 3  # runs that fail one after the other, in the mean
+LEAST_DONE = 0.5  # of its operations, when a run hangs: what it costs at least
 COUNTED = 100  # operations of a run whose calls are counted
 STRAYS = 3.0  # calls of a run that are not its operations'
 # streams of chance of one seed; the world has others
@@ -36,24 +36,23 @@ COSTS, RATES, SPEEDS, STEALS, BEFORE, STARTED, FAILED, COUNTS = 1, 2, 4, 5, 6, 1
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """What a metric's values are in its own unit, and how finely they are read."""
+    """What a metric's values are in its own unit, and in which steps they are read."""
 
     low: float  # of the first candidate, drawn between these
     high: float
-    grain: float = 0.0
-    rounded: Callable[[float], float] = math.floor
+    step: float = 0.0
 
     def read(self, value: float) -> float:
-        if not self.grain:
-            return value
-        return self.grain * max(1.0, self.rounded(value / self.grain))
+        """The middle of its step."""
+        return self.step * (math.floor(value / self.step) + 0.5) if self.step else value
 
 
 SCALES = {
-    "start-time": Scale(low=0.5, high=3.0, grain=0.1, rounded=math.ceil),  # polled: s
-    "start-cpu": Scale(low=0.08, high=0.6, grain=0.01),  # of the kernel's ticks: s
+    "start-time": Scale(low=0.5, high=3.0, step=0.1),  # polled: s
+    "start-cpu": Scale(low=0.08, high=0.6, step=0.01),  # of the kernel's ticks: s
     "instructions": Scale(low=1e5, high=1e6),
 }
+USUAL_SCALE = Scale(low=1.0, high=1.0)
 
 
 class Spent(Exception):  # noqa: N818 - no error: the search had its chance
@@ -103,17 +102,32 @@ class Machine:
         steal = self._chance(STEALS, at)
         stolen = world.kind.stolen and steal.random() < STOLEN_SHARE
         cost = shared + noise + stolen * STOLEN_BY * float(steal.normal())
-        late = world.limit is not None and cost - self._speed(at, turn) > world.limit
+        bound = self._bound(at, cost, self._speed(at, turn))
         return SimulatedRun(
             cost=cost,
             rate=self._rate_noise(at) - shared,
             machine=SECOND if second else MACHINE,
             session=self._day if world.kind.sessions else 0,
             steal_pct=STOLEN_PCT * stolen,
-            start=0 if world.kind.one_start else turn,
+            start=0 if world.kind.one_start else 1 + turn,
             value=self._value(at, cost),
-            failed="the load did not finish" if late or self._fails(at) else "",
+            quantum=self._scale.step,
+            failed="" if bound is None else "the load did not finish",
+            at_least=bound,
         )
+
+    @property
+    def _scale(self) -> Scale:
+        return SCALES.get(self.world.kind.metric, USUAL_SCALE)
+
+    def _bound(self, at: int, cost: float, speed: float) -> float | None:
+        """What a run costs at least whose time was up; None where it ended."""
+        limit = self.world.limit
+        if limit is not None and cost - speed > limit:
+            return limit + speed
+        if self._fails(at):
+            return cost + math.log(self._chance(FAILED, at).uniform(LEAST_DONE, 1.0))
+        return None
 
     def _chance(self, stream: int, at: int) -> Generator:
         key = (stream, at)
@@ -152,11 +166,11 @@ class Machine:
             level = max(NO_COUNT, kind.counts[0]) * math.exp(float(self.world.levels[at]))
             strays = abs(STRAYS * float(self._chance(COUNTS, at).normal()))
             return (round(COUNTED * level) + round(strays)) / COUNTED
-        scale = SCALES.get(kind.metric)
-        if scale is None:
+        if kind.metric not in SCALES:
             return None
         chance = np.random.default_rng([self.world.seed, COUNTS])
-        return scale.read(float(chance.uniform(scale.low, scale.high)) * math.exp(cost))
+        first = float(chance.uniform(self._scale.low, self._scale.high))
+        return self._scale.read(first * math.exp(cost))
 
     def _speed(self, at: int, turn: int) -> float:
         kind = self.world.kind

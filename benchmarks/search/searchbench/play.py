@@ -60,11 +60,22 @@ def names(world: World, finding: Finding, step: int) -> bool:
     """Whether this step is named as narrowly as measuring can."""
     if finding.said is not Said.STEP or not finding.named or world.kind.truth is Truth.RAMP:
         return False
-    if world.kind.apart is not None:  # next to each other: no run may be able to tell which
-        return finding.named <= frozenset(range(world.steps[0], world.steps[-1] + 1))
+    if world.kind.apart is not None and finding.named <= _between(world):
+        return True  # next to each other: no run may be able to tell which
     if step in finding.named:
         return finding.named <= world.widest(step)
     return finding.named <= world.answer(step)
+
+
+def _between(world: World) -> frozenset[int]:
+    return frozenset(range(world.steps[0], world.steps[-1] + 1))
+
+
+def holds(world: World, finding: Finding, step: int) -> bool:
+    """Whether it is this step that is named, or one of few that are named together."""
+    if world.kind.truth is Truth.RAMP:
+        return False
+    return step in finding.named or names(world, finding, step)
 
 
 def names_one(world: World, finding: Finding) -> bool:
@@ -89,7 +100,7 @@ def covers(world: World, finding: Finding) -> bool | None:
 
 def effect_holds(world: World, finding: Finding) -> bool | None:
     """Whether the interval holds the size of the step that is rightly named."""
-    named = [step for step in world.steps if names(world, finding, step)]
+    named = [step for step in world.steps if holds(world, finding, step)]
     if not named or finding.effect is None or world.kind.one_layout:
         return None
     low, high = finding.effect
@@ -120,7 +131,7 @@ def wrong(world: World, finding: Finding) -> Wrong:
         return Wrong.NO
     if not world.steps:
         return Wrong.MADE_UP
-    named = [step for step in world.steps if names(world, finding, step)]
+    named = [step for step in world.steps if holds(world, finding, step)]
     if not named:
         return Wrong.PLACE
     way = any(size * finding.way > 0 for size in _sizes(world, named))

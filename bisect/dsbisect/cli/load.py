@@ -22,12 +22,14 @@ from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from dsharness.measure.by_address import AddressRequest
-    from dsharness.model import Matrix, Workload
+    from dsharness.model import LdaploadWorkload, Matrix, Workload
 
 # By what a row speaks.
 DEFAULTS = {"ldap": "search-as-user", "kerberos": "kerberos-preauth", "dns": "dns-live"}
 USUAL_CONNECTIONS = 4
-OF_ADDRESS = ("--users", "--bind-dn", "--password-file", "--network")
+OF_ADDRESS = ("--users", "--bind-dn", "--password-file", "--network", "--yes")
+# Of a server of others, by all workers together.
+MOST_BINDS_PER_S, MOST_MINUTES, MOST_CONNECTIONS = 2000.0, 60.0, 1000
 
 
 def load(  # noqa: PLR0913 - each is an option
@@ -94,6 +96,15 @@ def load(  # noqa: PLR0913 - each is an option
     bind_dn: BindDn = None,
     password_file: PasswordFile = None,
     network: LoadNetwork = None,
+    yes: Annotated[
+        str | None,
+        typer.Option(
+            "--yes",
+            metavar="ADDRESS",
+            help="The address again, where it is not of this machine: you may load that server.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Load a server with several workers, for a while: percentiles, errors, whether they kept up.
 
@@ -127,9 +138,11 @@ def load(  # noqa: PLR0913 - each is an option
             limit_s=60 * minutes,
         )
         server: str | AddressRequest
-        server, asked = _of_address(who, rate)
+        server, binds = _of_address(who, rate)
+        _refuse_others(server, binds, workers, minutes, yes)
+        asked: Workload = binds
     else:
-        of_address = (users, bind_dn, password_file, network)
+        of_address = (users, bind_dn, password_file, network, yes)
         refuse("needs an address", dict(zip(OF_ADDRESS, of_address, strict=True)))
         server, asked = _of_row(checked, target, workload)
     request = LoadRequest(
@@ -171,7 +184,7 @@ def _of_row(matrix: Matrix, name: str, workload: str | None) -> tuple[str, Workl
     return row.id, find_workload(matrix, workload or DEFAULTS[protocol])
 
 
-def _of_address(who: AddressOptions, rate: float | None) -> tuple[AddressRequest, Workload]:
+def _of_address(who: AddressOptions, rate: float | None) -> tuple[AddressRequest, LdaploadWorkload]:
     """Its users bind, and no more often than was said: the server is someone else's."""
     from dsbisect.load_study import user_binds
 
@@ -182,3 +195,31 @@ def _of_address(who: AddressOptions, rate: float | None) -> tuple[AddressRequest
         )
     asked = request_of(who)
     return asked, user_binds(len(asked.users), rate, who.threads)
+
+
+def _refuse_others(
+    at: AddressRequest, asked: LdaploadWorkload, workers: int, minutes: float, yes: str | None
+) -> None:
+    """Refuse more than a server of others may be asked for, or one that nobody confirmed."""
+    from dsresults.number_text import counted
+
+    per_s, connections = workers * (asked.scheduled or 0.0), workers * asked.threads
+    for what, value, most in (
+        ("binds a second", per_s, MOST_BINDS_PER_S),
+        ("connections", connections, MOST_CONNECTIONS),
+        ("minutes", minutes, MOST_MINUTES),
+    ):
+        if value > most:
+            raise UsageError(
+                f"{at.address}: {value:g} {what}, of {counted(workers, 'worker')} together",
+                hint=f"a server by its address is asked for at most {most:g} {what}; a row of the "
+                "matrix may be loaded as far as it goes",
+            )
+    confirmed = yes is not None and at.address.is_named(yes)
+    if not confirmed and (yes is not None or not at.address.is_loopback):
+        why = "is not this machine" if yes is None else f"is not what --yes names: {yes}"
+        raise UsageError(
+            f"{at.address} {why}: {per_s:g} binds a second for {minutes:g} min, "
+            "with passwords that travel unencrypted",
+            hint=f"if you may load that server, type its address again: --yes {at.address}",
+        )

@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from dsharness.errors import DsbisectError, ExitCode, UsageError
-from dsharness.paths import logs_home
+from dsharness.paths import logs_home, unwritable_cache
 from dsharness.plain_text import without_credentials
 from dsharness.process.command import NO_SPACE, owners_alone
 from dsharness.process.deadline import forget_request, keep_request
@@ -79,6 +79,8 @@ def run(application: typer.Typer) -> NoReturn:
     except Exception as error:  # noqa: BLE001 - the last door: a defect is reported, not dumped
         if isinstance(error, OSError) and error.errno in NO_SPACE:  # for what it prints
             sys.exit(_fail("error: the answer cannot be written: no space left", ExitCode.DISK))
+        if isinstance(error, OSError) and (refused := unwritable_cache(error)):
+            sys.exit(_fail(f"error: {refused}", refused.exit_code))
         sys.exit(_fail(_defect(), ExitCode.INTERNAL))
     sys.exit(code or ExitCode.OK)
 

@@ -11,7 +11,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -34,10 +34,13 @@ from dsvalidate.secret_search import (
 from dsvalidate.step_tools import EvidenceFolder
 
 MESSAGE = re.compile(r"^\[[^\]]*\] - (?P<level>[A-Z]+) - (?P<rest>.*)$")
-RESULT = re.compile(r"\bop=(?P<op>-?\d+) RESULT err=(?P<code>-?\d+) tag=(?P<tag>\d+)(?P<rest>.*)$")
+RESULT = re.compile(
+    r"\bop=(?P<op>-?\d+) RESULT err=(?P<code>-?\d+) tag=(?P<tag>\d{1,9})\b(?P<rest>.*)$"
+)
 NOTES = re.compile(r"\bnotes=(\S+)")
-# Quoted words, DNs, and whatever has a digit in it.
-VARYING = re.compile(r"""\"[^\"]*\"|'[^']*'|\([^()]*\)|\S*=\S*|\S*\d\S*""")
+# Quoted words, DNs, and whatever has a digit in it. A word is looked at once, from its begin: a
+# server may write one of any length.
+VARYING = re.compile(r"""\"[^\"]*\"|'[^']*'|\([^()]*\)|(?<!\S)\S*[=\d]\S*""")
 NO_LEVEL = "a line without a level"
 UNINDEXED = frozenset("AU")  # notes of a search that used no index
 OPERATIONS = {
@@ -50,11 +53,13 @@ KIND_CHARACTERS = 120
 
 def messages(log: str) -> dict[str, int]:
     """Count the lines of the error log by kind."""
+    return _counted(filter(None, map(_kind, log.splitlines())))
+
+
+def _counted(kinds: Iterable[str]) -> dict[str, int]:
     counts: Counter[str] = Counter()
-    for line in log.splitlines():
-        kind = _kind(line)
-        if kind:
-            counts[kind if kind in counts or len(counts) < MOST_KINDS else "others"] += 1
+    for kind in kinds:
+        counts[kind if kind in counts or len(counts) < MOST_KINDS else "others"] += 1
     return dict(counts)
 
 
@@ -67,7 +72,7 @@ def _kind(line: str) -> str:
 
 def answers(log: str) -> dict[str, int]:
     """Count the results in the access log by kind: operation, code, and notes if it has some."""
-    return dict(Counter(_answers(log)))
+    return _counted(kind[:KIND_CHARACTERS] for kind in _answers(log))
 
 
 def _answers(log: str) -> Iterator[str]:
@@ -86,6 +91,8 @@ def unindexed(kind: str) -> bool:
 
 
 SCRIPT = Path(__file__).parents[1] / "libexec" / "written-files"
+MOST_WRITTEN = 1088 << 20  # the script gives a GiB of files; their headers need some more
+MOST_OF_ONE = 128 << 20  # as in the script: of one file, and here of a log with its older parts
 LIMIT_S = 240.0
 NOBODY = "65534:65534"
 LOGS = f"/var/log/dirsrv/slapd-{INSTANCE}/"
@@ -130,7 +137,7 @@ def observe(
         written = folder / "written"
         done = server.box.execute(
             "sh", "-s", since, stdin=SCRIPT.read_text(encoding="utf-8"), limit_s=LIMIT_S,
-            into=written,
+            into=written, into_bytes=MOST_WRITTEN,
         )  # fmt: skip
         if not done.ok:
             raise InstanceError(f"what the server wrote cannot be read: {done.end}")
@@ -152,7 +159,9 @@ def _traces(written: Path, secrets: Sequence[Secret], replies: Sequence[ClientAn
             cut += [path] if len(data) < whole else []
             name, _, rotated = path.removeprefix(LOGS).partition(".")
             if path.startswith(LOGS) and name in logs and rotated != "rotationinfo":
-                logs[name] += data
+                room = MOST_OF_ONE - len(logs[name])
+                logs[name] += data[:room]
+                cut += [path] if len(data) > room else []
     finds += finds_in(replied(replies), secrets)
     logs["errors"] = without_secrets(logs["errors"], secrets)  # its words stand in the report
     texts = {name: plain(data.decode(errors="replace")) for name, data in logs.items()}
@@ -169,6 +178,8 @@ def files_in(stream: BinaryIO) -> Iterator[tuple[str, bytes, int]]:
         if match is None:
             raise InstanceError("what the server wrote cannot be read: a header is not one")
         size, length, whole = map(int, match.groups())
+        if size > MOST_OF_ONE:
+            raise InstanceError(f"what the server wrote cannot be read: a file of {size} bytes")
         path, data = stream.read(length), stream.read(size)
         if len(path) != length or len(data) != size:
             raise InstanceError("what the server wrote cannot be read: it ends too early")

@@ -151,7 +151,9 @@ def _contents(tree: Tree, blobs: list[Blob], work: Path) -> Iterator[tuple[Blob,
     if total > MOST_BYTES:
         raise BuildError(f"{tree.origin} is a source of {total >> 20} MiB, which is too much")
     with writing(work):
-        done = tree.git.call("cat-file", "--batch", stdin=asked, into=work)
+        # a header is that of the check, and an end of line follows each content
+        most_bytes = total + len(sizes) + len(blobs)
+        done = tree.git.call("cat-file", "--batch", stdin=asked, into=work, into_bytes=most_bytes)
     if not done.ok:
         raise BuildError(f"{tree.origin} cannot be read: {done.stderr.strip()}", hint=LACKING)
     with work.open("rb") as stream:

@@ -23,7 +23,7 @@ from dsharness.errors import (
     InstanceError,
 )
 from dsharness.plain_text import plain
-from dsharness.process.command import Completed, append_log
+from dsharness.process.command import MOST_FILE_BYTES, Completed, append_log
 from dsharness.process.deadline import Deadline
 
 # Podman's own statuses; any other is that of the command inside.
@@ -35,6 +35,7 @@ ASK_LIMIT_S = 5.0
 EXEC_LIMIT_S = 300.0
 PROCESSES = 4096
 DISK_BYTES = 8 << 30
+PRINTED_BYTES = 16 << 20  # of its main command's output, which the engine keeps on the host
 TAIL_BYTES = 1 << 18
 TAIL_LIMIT_S = 60.0
 # Of tar's format: where a header has the kind and the size of what follows it.
@@ -92,19 +93,29 @@ class Container:
         behind: tuple[str, ...] = (),
         heard: Callable[[str], None] | None = None,
         into: Path | None = None,
+        into_bytes: int = MOST_FILE_BYTES,
     ) -> Completed:
         """Run a command inside; a failing command is the caller's to judge.
 
         ``keep_bytes`` bounds what is kept of a command that may say anything. ``behind`` are the
         words of a program of this machine that starts it. ``heard`` gets each line as it comes,
-        ``into`` all of standard output unchanged.
+        ``into`` all of standard output unchanged, and no more than ``into_bytes``.
         """
         flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
-        return self.engine.podman(
+        done = self.engine.podman(
             "exec", *flags, self.name, *command,
             stdin=stdin, deadline=Deadline.after(limit_s), log=self.log, keep_bytes=keep_bytes,
-            behind=behind, heard=heard, into=into,
+            behind=behind, heard=heard, into=into, into_bytes=into_bytes,
         )  # fmt: skip
+        if into is not None and done.overflowed:
+            self._end_flood(into_bytes)
+        return done
+
+    def _end_flood(self, most_bytes: int) -> None:
+        """End it with the command that wrote too much: that outlives the podman that started it."""
+        if self.disk is not None:
+            self.disk.flood_bytes = most_bytes
+        self.engine.podman("kill", self.name, cleanup=True)
 
     def must(
         self,
@@ -130,7 +141,7 @@ class Container:
         if self.disk is None or self.disk.why is None:
             return None
         error = InstanceError(f"the container was ended: {self.disk.why}", log=self.log)
-        error.killed = not self.disk.exceeded
+        error.killed = not self.disk.own_fault
         return error
 
     def _executes(self) -> bool:
@@ -153,7 +164,7 @@ class Container:
         found = self.engine.podman("container", "inspect", "--format", "json", self.name)
         if not found.ok:
             return State(id="", pid=0, running=False, killed=True)
-        facts, own = json.loads(found.stdout)[0], self.disk is not None and self.disk.exceeded
+        facts, own = json.loads(found.stdout)[0], self.disk is not None and self.disk.own_fault
         now = facts["State"]
         return State(
             id=facts["Id"],
@@ -185,7 +196,7 @@ class Container:
 
     def output(self, lines: int = 400) -> str:
         """The last lines that the container's main command printed."""
-        done = self.engine.podman("logs", "--tail", str(lines), self.name)
+        done = self.engine.podman("logs", "--tail", str(lines), self.name, keep_bytes=TAIL_BYTES)
         return done.stdout + done.stderr
 
     def tail(self, path: str, lines: int = 40) -> str:
@@ -229,7 +240,7 @@ def run_argv(
     flags += ["--label", LABEL, "--label", f"{OWNER}={owner_tag(os.getpid())}"]
     flags += ["--network", options.network] if options.network else []
     flags += ["--security-opt", "no-new-privileges", "--security-opt", "label=disable"]
-    flags += ["--cap-drop", "all", "--pull", "never"]
+    flags += ["--cap-drop", "all", "--pull", "never", "--log-opt", f"max-size={PRINTED_BYTES}b"]
     for capability in options.capabilities:
         flags += ["--cap-add", capability]
     flags += ["--init"] if options.init else []

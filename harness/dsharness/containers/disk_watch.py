@@ -32,6 +32,7 @@ class DiskWatch:
     engine: Engine
     most_bytes: int
     exceeded: bool = False
+    flood_bytes: int | None = None  # more than this a command in it wrote to its output
     short: bool = False  # a disk had no room any more; nobody knows who filled it
     _first: dict[Path, int] = field(default_factory=dict)  # the room that there was
     _room: dict[Path, int] = field(default_factory=dict)  # when its files were counted last
@@ -39,9 +40,16 @@ class DiskWatch:
     @property
     def why(self) -> str | None:
         """None unless it was ended."""
+        if self.flood_bytes is not None:
+            return f"a command in it wrote more than {self.flood_bytes >> 20} MiB to its output"
         if self.exceeded:
             return f"it wrote more than {self.most_bytes >> 20} MiB"
         return f"the disk had less than {LEAST_ROOM >> 20} MiB left" if self.short else None
+
+    @property
+    def own_fault(self) -> bool:
+        """Whether what it wrote itself ended it."""
+        return self.exceeded or self.flood_bytes is not None
 
     def look(self, folders: tuple[Path, ...]) -> bool:
         """Whether it is to be ended."""

@@ -13,7 +13,13 @@ from typing import Protocol, TypeVar
 
 from dsharness.errors import DiskFullError, EngineError
 from dsharness.paths import cache_home, logs_home
-from dsharness.process.command import NO_SPACE, Completed, run, says_disk_full
+from dsharness.process.command import (
+    MOST_FILE_BYTES,
+    NO_SPACE,
+    Completed,
+    run,
+    says_disk_full,
+)
 from dsharness.process.deadline import Deadline
 
 ROOM_BYTES = 64 << 20  # with less than this left, what was written did not fit
@@ -139,7 +145,7 @@ class Engine:
         """What a child process needs to reach the same engine."""
         return {"CONTAINERS_CONF": str(self.configuration)} if self.configuration else {}
 
-    def podman(
+    def podman(  # noqa: PLR0913 - each is a property of one process
         self,
         *args: str,
         deadline: Deadline | None = None,
@@ -150,11 +156,13 @@ class Engine:
         behind: tuple[str, ...] = (),
         heard: Callable[[str], None] | None = None,
         into: Path | None = None,
+        into_bytes: int = MOST_FILE_BYTES,
     ) -> Completed:
         """Run podman, ``behind`` another program's words if there are some."""
         return self._call(
             "podman", args, deadline, stdin, log,
             cleanup=cleanup, keep_bytes=keep_bytes, behind=behind, heard=heard, into=into,
+            into_bytes=into_bytes,
         )  # fmt: skip
 
     def buildah(
@@ -203,6 +211,7 @@ class Engine:
         behind: tuple[str, ...] = (),
         heard: Callable[[str], None] | None = None,
         into: Path | None = None,
+        into_bytes: int = MOST_FILE_BYTES,
     ) -> Completed:
         places = self._disks() if program == "buildah" and args[0] == "build" else ()
         with least_room(places) as room:
@@ -217,6 +226,7 @@ class Engine:
                 keep_bytes=keep_bytes,
                 heard=heard,
                 into=into,
+                into_bytes=into_bytes,
             )
         # If the clean-up also finds the disk full, keep the first error.
         if (

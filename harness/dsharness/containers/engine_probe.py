@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from dsharness.containers.ownership import remove_argv
 from dsharness.content_key import content_key
 from dsharness.errors import EngineError
 from dsharness.machine.cgroups import meter_for
+from dsharness.machine.process_limits import hard_limits, refuse_low_limits
 from dsharness.paths import config_home
 from dsharness.process.command import Completed, atomic_write, find_tool, run
 from dsharness.process.deadline import Deadline
@@ -212,26 +212,25 @@ def configurations(limits: tuple[int, int]) -> Iterator[EngineConfig]:
     )
 
 
-def hard_limits() -> tuple[int, int]:
-    """What this process may hand down: no more than its own hard limits."""
-    bounds = ((resource.RLIMIT_NOFILE, 20000), (resource.RLIMIT_NPROC, 4096))
-    hard = [(resource.getrlimit(kind)[1], most) for kind, most in bounds]
-    files, processes = (
-        most if limit == resource.RLIM_INFINITY else min(limit, most) for limit, most in hard
-    )
-    return files, processes
-
-
-def write_configuration(config: EngineConfig, path: Path) -> Path | None:
+def write_configuration(config: EngineConfig) -> Path | None:
     """The machine's and the user's settings with these on top, in a file of the lab's.
 
-    None when it changes nothing: podman then reads its own files.
+    Its name is that of its content: what a running search uses is never changed by another
+    process, whose limits may be lower. None when it changes nothing: podman then reads its own.
     """
     if config == EngineConfig():
         return None
-    merged = merge_settings([_read_settings(path) for path in _settings_files()], config)
-    write_own(path, tomli_w.dumps(merged))
+    text = _configuration(config)
+    path = config_home() / f"containers-{content_key(text)}.conf"
+    if not path.is_file():
+        write_own(path, text)
     return path
+
+
+def _configuration(config: EngineConfig) -> str:
+    return tomli_w.dumps(
+        merge_settings([_read_settings(path) for path in _settings_files()], config)
+    )
 
 
 def write_own(path: Path, text: str) -> None:
@@ -291,6 +290,7 @@ def detect(*, fresh: bool = False) -> Engine:
     """The engine as it works here; remembered until podman, the user or the limits change."""
     find_tool("podman")
     find_tool("buildah")
+    refuse_low_limits()
     memory = config_home() / "engine.json"
     key = content_key([FORMAT, _version(), os.getuid(), hard_limits(), os.environ.get("PATH", "")])
     if not fresh:
@@ -329,7 +329,7 @@ def _probe() -> Engine:
     for config in configurations(hard_limits()):
         complaint = _try(config)
         if complaint is None:
-            configuration = write_configuration(config, config_home() / "containers.conf")
+            configuration = write_configuration(config)
             return _describe(config, configuration, complaints)
         complaints.append(f"{config}: {complaint}")
     raise EngineError(
@@ -339,13 +339,13 @@ def _probe() -> Engine:
 
 
 def _try(config: EngineConfig) -> str | None:
-    """Try a configuration in a temporary file: other processes may use the one that works."""
-    trial = write_configuration(config, config_home() / f"trial-{os.getpid()}.conf")
-    try:
+    """Try a configuration in a temporary file: most of them do not work."""
+    if config == EngineConfig():
+        return try_container(None)
+    with scratch_folder("trial") as folder:
+        trial = Path(folder) / "containers.conf"
+        trial.write_text(_configuration(config), encoding="utf-8")
         return try_container(trial)
-    finally:
-        if trial is not None:
-            trial.unlink(missing_ok=True)
 
 
 def _describe(config: EngineConfig, configuration: Path | None, complaints: list[str]) -> Engine:

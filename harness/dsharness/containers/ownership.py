@@ -198,7 +198,7 @@ class Kind(StrEnum):
 
 IMAGES = (Kind.GOLDEN, Kind.BUILT, Kind.TOOLCHAIN, Kind.IMAGE, Kind.BASE)
 MADE = (Kind.GOLDEN, Kind.BUILT, Kind.TOOLCHAIN, Kind.BUILDS)
-OWN_SETTINGS = ("engine.json", "containers.conf")
+OWN_SETTINGS = ("engine.json", "containers.conf", "containers-*.conf")
 
 
 class Leftover(Value):
@@ -315,7 +315,7 @@ def _cached(kind: Kind, parts: Sequence[str], protected: Sequence[Path]) -> list
 
 
 def _settings(folder: Path) -> list[Leftover]:
-    files = [folder / name for name in OWN_SETTINGS]
+    files = [path for name in OWN_SETTINGS for path in sorted(folder.glob(name))]
     return [
         Leftover(kind=Kind.CONFIG, name=str(path), size=path.stat().st_size)
         for path in files

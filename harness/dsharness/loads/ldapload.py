@@ -109,6 +109,9 @@ class Ldapload:
         much += ["--first", str(first), "--addresses", str(ADDRESSES)]
         if worker.per_second is not None:
             much += ["--rate", f"{worker.per_second:g}"]
+        if isinstance(endpoint, LdapEndpoint) and not isinstance(endpoint, OwnDirectory):
+            # it is someone else's: the first refused bind ends it
+            much += ["--errors", "1"]
         return self._run(workload, endpoint, folder, worker.seconds + LAST_S, much)
 
     def _server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:

@@ -49,6 +49,7 @@ for dump in {OUT}.*-*; do
 done
 rm -f {OUT}.*
 """
+MOST_BYTES = 512 << 20  # of all threads' dumps
 WHOLE = f"cd /tmp && cat {OUT}.*-* && rm -f {OUT}.*"
 THREAD = re.compile(r"^thread: (?P<thread>\d+) (?:summary|totals): (?P<count>\d+)$", re.MULTILINE)
 # The tools are of another system than the server, which may be older: they need their own loader
@@ -117,7 +118,7 @@ class Callgrind:
         done, _ = self._dumped(box, work)
         with scratch_folder("callgrind") as folder:
             whole = Path(folder) / "dumps"
-            read = box.execute("sh", "-c", WHOLE, into=whole)
+            read = box.execute("sh", "-c", WHOLE, into=whole, into_bytes=MOST_BYTES)
             if not read.ok:
                 raise InstanceError(f"callgrind's dumps: {last_line(read)}", log=box.log)
             with whole.open(encoding="utf-8", errors="replace") as lines:

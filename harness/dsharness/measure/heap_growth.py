@@ -29,6 +29,7 @@ WITHIN = "under massif"
 FIRST, MOST, RUN_S = 20, 400, 15.0  # operations; seconds of a run
 MOST_SHOWN = 10
 LEAST_BYTES = 1.0  # of an operation
+MOST_BYTES = 128 << 20  # of a snapshot
 SNAPSHOT = "/tmp/dsbisect-heap"  # noqa: S108 - inside the container
 NODE = re.compile(
     r"^(?P<depth> *)n(?P<callers>\d+): (?P<bytes>\d+) (?:0x[0-9A-F]+: )?(?P<name>.*?)"
@@ -73,7 +74,7 @@ def _snapshot(box: Container) -> Counter[Place]:
     control(box, f"detailed_snapshot {SNAPSHOT}", what="look at the heap")
     with scratch_folder("heap") as folder:
         whole = Path(folder) / "heap"
-        done = box.execute("cat", SNAPSHOT, into=whole)
+        done = box.execute("cat", SNAPSHOT, into=whole, into_bytes=MOST_BYTES)
         if not done.ok:
             raise InstanceError(f"the snapshot of the heap: {last_line(done)}", log=box.log)
         with whole.open(encoding="utf-8", errors="replace") as lines:

@@ -22,7 +22,13 @@ from functools import cache
 from pathlib import Path
 
 from dsharness.containers.lab_folders import scratch_folder
-from dsharness.errors import EngineError, InstanceError, ToolMissingError, WorkloadError
+from dsharness.errors import (
+    EngineError,
+    InstanceError,
+    ToolMissingError,
+    UsageError,
+    WorkloadError,
+)
 from dsharness.loads import Extent, Seconds
 from dsharness.loads.load_driver import run_size
 from dsharness.machine.hardware_counter import host_counts
@@ -41,6 +47,10 @@ PROBE_S, READ_S = 20.0, 300.0
 LEAST_SHARE = 0.001  # of all: what was seen less often is counted for what called it
 SEEN, BUILDS = "seen", "builds"
 KERNEL = "[kernel.kallsyms]"
+# The server wrote it: whatever is wrong with it says something of this server alone.
+LOG_ERRORS = (
+    UsageError, ArithmeticError, LookupError, OSError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<name>.*) \((?P<file>[^()]*(?:\(deleted\))?)\)$")
 
 
@@ -134,12 +144,23 @@ def take_times(at: Bench, workload: Workload) -> ServerTimes | None:
         system.start_log(endpoint)
         report = execute_load(at, workload, _extent(at, workload))
         system.end_log(at.instance.container, endpoint, written)
-        times = system.read_log(
-            written, candidate_id=at.instance.candidate_id, workload_id=workload.id
-        )
+        times = logged_times(system, written, at.instance.candidate_id, workload.id)
     if not times.kinds:
         raise WorkloadError(f"{workload.id}: the server's log holds no operation of it")
     return times.also_seen(report.sent or report.latencies)
+
+
+def logged_times(
+    system: TimesLogger, written: Path, candidate_id: str, workload_id: str
+) -> ServerTimes:
+    """The times in what a server wrote; InstanceError for whatever is wrong with that."""
+    try:
+        return system.read_log(written, candidate_id=candidate_id, workload_id=workload_id)
+    except LOG_ERRORS as error:
+        raise InstanceError(
+            f"{workload_id}: the log of {candidate_id} cannot be read: {error}",
+            hint="the server wrote it; leave --profile out to measure it without",
+        ) from error
 
 
 def _extent(at: Bench, workload: Workload) -> Extent:

@@ -22,6 +22,7 @@ from dsharness.process.deadline import Deadline
 from dsharness.process.output import (
     LOG_END_BYTES,
     All,
+    FileFullError,
     Kept,
     LogEnd,
     OutputLines,
@@ -36,6 +37,7 @@ DEFAULT_LIMIT_S = 600.0
 LAST_WORDS_S = 5.0
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 MOST_BYTES = 64 << 20  # of a stream that is read whole
+MOST_FILE_BYTES = 1 << 30  # of a stream that becomes a file
 
 # A Ctrl-C reaches the main thread only; this is how it reaches what the other threads run.
 _stopping = threading.Event()
@@ -99,14 +101,15 @@ def run(  # noqa: PLR0913 - each is a property of one process
     cleanup: bool = False,
     keep_bytes: int | None = None,
     into: Path | None = None,
+    into_bytes: int = MOST_FILE_BYTES,
     heard: Callable[[str], None] | None = None,
 ) -> Completed:
     """Run to the end or to the deadline; never raises for a failing command.
 
     With ``keep_bytes``, no more than that is kept of each stream, its begin and its end; without,
     a command that says more than anything that is read whole has failed. ``into`` takes standard
-    output unchanged, ``heard`` each line of both streams as it comes. In ``env``, None takes a
-    variable away.
+    output unchanged; a command that has more of it than ``into_bytes`` is ended, and has failed.
+    ``heard`` gets each line of both streams as it comes. In ``env``, None takes a variable away.
 
     The child gets its own session, so that a Ctrl-C reaches the lab first and the lab
     decides what to end. After ``stop_all`` only ``cleanup`` commands still run.
@@ -118,7 +121,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
     kept = Kept(most_bytes=keep_bytes or MOST_BYTES), Kept(most_bytes=keep_bytes or MOST_BYTES)
     with (
         _logged(log, argv) as written,
-        _sinks(kept, written, into, heard) as (out, err),
+        _sinks(kept, written, into, into_bytes, heard) as (out, err),
         subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
@@ -135,10 +138,7 @@ def run(  # noqa: PLR0913 - each is a property of one process
                 _end(child)
         try:
             text = None if stdin is None else stdin.encode(errors="surrogateescape")
-            timed_out = not converse(child, text, out, err, limit)
-            if timed_out:
-                _end(child)
-                converse(child, None, out, err, Deadline.after(LAST_WORDS_S))
+            timed_out, full = _conversed(child, text, out, err, limit)
         except BaseException:
             _end(child)
             raise
@@ -154,11 +154,25 @@ def run(  # noqa: PLR0913 - each is a property of one process
         stdout=kept[0].text,
         stderr=kept[1].text,
         timed_out=timed_out,
-        overflowed=keep_bytes is None and any(each.cut_bytes for each in kept),
+        overflowed=full or (keep_bytes is None and any(each.cut_bytes for each in kept)),
     )
     if log is not None:
         _close_log(log, done, written)
     return done
+
+
+def _conversed(
+    child: subprocess.Popen[bytes], stdin: bytes | None, out: Sink, err: Sink, limit: Deadline
+) -> tuple[bool, bool]:
+    """Whether its time was up first, and whether its file was full; then it was ended."""
+    try:
+        timed_out, full = not converse(child, stdin, out, err, limit), False
+    except FileFullError:
+        timed_out, full = False, True
+    if timed_out or full:
+        _end(child)
+        converse(child, None, out, err, Deadline.after(LAST_WORDS_S))
+    return timed_out, full
 
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
@@ -183,6 +197,7 @@ def _sinks(
     kept: tuple[Kept, Kept],
     written: LogEnd | None,
     into: Path | None,
+    into_bytes: int,
     heard: Callable[[str], None] | None,
 ) -> Iterator[tuple[Sink, Sink]]:
     words = [] if written is None else [WholeWords(log=written) for _ in kept]
@@ -197,7 +212,7 @@ def _sinks(
             yield out, err
             return
         with writing(into), into.open("wb") as stream:
-            yield ToFile(stream=stream), err
+            yield ToFile(stream=stream, most_bytes=into_bytes), err
     finally:
         for each in words:
             each.end()

@@ -149,14 +149,31 @@ class OutputLines:
             self.tell(line.decode("utf-8", errors="replace"))
 
 
-@dataclass(frozen=True, kw_only=True)
+class FileFullError(Exception):
+    """A stream has more than its file may hold: whoever writes on is to be ended."""
+
+
+@dataclass(kw_only=True)
 class ToFile:
-    """A stream as a file, byte for byte."""
+    """A stream as a file, byte for byte; the file of one that is too long ends with a line on it.
+
+    The first byte too many raises FileFullError; what comes after it is dropped.
+    """
 
     stream: IO[bytes]
+    most_bytes: int
+    cut: bool = False
+    _written: int = 0
 
     def add(self, block: bytes) -> None:
-        self.stream.write(block)
+        if self.cut:
+            return
+        self.stream.write(block[: self.most_bytes - self._written])
+        self._written += len(block)
+        if self._written > self.most_bytes:
+            self.cut = True
+            self.stream.write(b"\n[... cut off after %d MiB ...]\n" % (self.most_bytes >> 20))
+            raise FileFullError
 
 
 def converse(

@@ -1,16 +1,27 @@
-"""Reads the access log of 389-ds: each line is an event of a connection, as text or as JSON."""
+"""Reads the access log of 389-ds: each line is an event of a connection, as text or as JSON.
+
+A log was written by a server that may be hostile, and its words by any client of it: lines and
+files are bounded, each line is read in a time that grows with its length, and numbers have limits.
+"""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from dsharness.errors import UsageError
+from dsharness.guarded_files import MOST_INPUT, regular_file
+
+LINE_BYTES = 1 << 16  # of one line; 389-ds itself cuts what is longer than a few thousand
+PACKED = b"\x1f\x8b"  # how a file that gzip made begins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +43,11 @@ class UnreadLine:
 
 
 _LINE = re.compile(
-    r"\[(?P<at>\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2})(?P<part>\.\d+)? (?P<zone>[+-]\d{4})\] "
-    r"conn=(?P<connection>\S+)(?P<internal> \(Internal\))?"
-    r"(?: op=(?P<operation>-?\d+)(?P<nested>\(\S+)?)?(?: fd=\d+)?(?: slot=\d+)? (?P<rest>.+)"
+    r"\[(?P<at>\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2})(?P<part>\.\d{1,12})?"
+    r" (?P<zone>[+-]\d{4})\] conn=(?P<connection>\S{1,100})(?P<internal> \(Internal\))?"
+    r"(?: op=(?P<operation>-?\d{1,18})(?P<nested>\(\S{1,100})?)?"
+    r"(?: fd=\d{1,18})?(?: slot=\d{1,18})? (?P<rest>.+)",
+    re.ASCII,
 )
 _WORD = re.compile(
     r"(?P<word>BIND|AUTOBIND|UNBIND|SRCH|MODRDN|MOD|ADD|DEL|CMP|EXT|ABANDON|RESULT|ENTRY|REFERRAL"
@@ -46,6 +59,8 @@ _MONTHS = (
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 )  # fmt: skip
 INTERNAL = "internal"  # what the server asks itself
+MOST_WAITING = 64 << 20  # letters of requests without an answer
+EVENT_CHARACTERS = 500  # what an event takes more than its details
 MOST_STRANGE = 100  # lines at the beginning of a file, none of which can be read
 
 
@@ -81,8 +96,14 @@ def _read_json(line: str) -> LogEvent | None:
             word=INTERNAL if said.get("internal_op") else _JSON_WORDS.get(word, word),
             details=_DETAILS.get(word, "").format_map(_Said(said)),
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except JSON_ERRORS:
         return None
+
+
+# What no server means: other types, names that are missing, depth, numbers without a limit.
+JSON_ERRORS = (
+    ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class _Said(dict[str, object]):
@@ -117,8 +138,47 @@ def _seconds(at: str, zone: str) -> float:
     text = f"{at[7:11]}-{month}-{at[:2]}T{at[12:]}{zone}"
     try:
         return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+    except (ArithmeticError, OSError, ValueError):  # a day that no calendar has
         return 0.0
+
+
+class Unanswered:
+    """The requests of a log that wait for their answers; UsageError if they are too many."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[int | None, LogEvent]] = {}  # by connection
+        self._characters = 0
+        self.count = 0
+
+    def asks(self, event: LogEvent) -> None:
+        self.answer(event)  # the same number again: the first one is never answered
+        self._waiting.setdefault(event.connection, {})[event.operation] = event
+        self._add(event, 1)
+        if self._characters > MOST_WAITING:
+            raise UsageError(
+                f"requests of {MOST_WAITING >> 20} million letters wait for their answers in this "
+                "log",
+                hint="record one with its answers (`nsslapd-accesslog-level: 256`)",
+            )
+
+    def answer(self, event: LogEvent) -> LogEvent | None:
+        """What the event answers."""
+        waiting = self._waiting.get(event.connection, {})
+        asked = waiting.pop(event.operation, None)
+        if asked is not None:
+            self._add(asked, -1)
+            if not waiting:
+                del self._waiting[event.connection]
+        return asked
+
+    def ends(self, connection: str) -> None:
+        """What was not answered by now never is."""
+        for event in self._waiting.pop(connection, {}).values():
+            self._add(event, -1)
+
+    def _add(self, event: LogEvent, sign: int) -> None:
+        self.count += sign
+        self._characters += sign * (EVENT_CHARACTERS + len(event.details))
 
 
 def read_file(path: Path) -> Iterator[LogEvent | UnreadLine]:
@@ -126,7 +186,7 @@ def read_file(path: Path) -> Iterator[LogEvent | UnreadLine]:
     known, strange = 0, list[UnreadLine]()
     try:
         for number, line in enumerate(_lines(path), 1):
-            match read_line(line, number):
+            match UnreadLine(number=number) if line is None else read_line(line, number):
                 case None:
                     continue
                 case UnreadLine() as unread if not known:
@@ -138,7 +198,7 @@ def read_file(path: Path) -> Iterator[LogEvent | UnreadLine]:
                     yield from strange
                     strange.clear()
                     yield event
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error  # a damaged .gz has a message alone
         raise UsageError(f"{path}: cannot be read: {why}", hint="name an access log") from error
     if strange:
@@ -148,12 +208,22 @@ def read_file(path: Path) -> Iterator[LogEvent | UnreadLine]:
         )
 
 
-def _lines(path: Path) -> Iterator[str]:
-    with path.open("rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    with gzip.open(path) if packed else path.open("rb") as lines:
-        for line in lines:
-            yield line.decode(errors="replace").rstrip("\r\n")
+def _lines(path: Path) -> Iterator[str | None]:
+    """None for a line that is longer than any that a server writes."""
+    with regular_file(path) as stream:
+        packed = stream.read(len(PACKED)) == PACKED
+        stream.seek(0)
+        with gzip.open(stream) if packed else nullcontext(stream) as lines:
+            left_bytes, goes_on = MOST_INPUT, False
+            while part := lines.readline(LINE_BYTES):
+                left_bytes -= len(part)
+                if left_bytes < 0:
+                    raise OSError(errno.EFBIG, f"it holds more than {MOST_INPUT >> 20} MiB")
+                ended = part.endswith(b"\n")
+                if not goes_on:
+                    whole = ended or len(part) < LINE_BYTES
+                    yield part.decode(errors="replace").rstrip("\r\n") if whole else None
+                goes_on = not ended
 
 
 def read_files(paths: Iterable[Path]) -> Iterator[LogEvent | UnreadLine]:

@@ -13,16 +13,19 @@ from dataclasses import dataclass
 
 from dsharness.model import KindTimes, Latencies, ServerTimes
 from dsharness.plain_text import plain
-from dsharness.recorded.access_log import LogEvent, UnreadLine
+from dsharness.recorded.access_log import LogEvent, Unanswered, UnreadLine
 
 KINDS = {
     "SRCH": "search", "BIND": "bind", "MOD": "modify", "ADD": "add", "DEL": "delete",
     "MODRDN": "rename", "CMP": "compare", "EXT": "extended",
 }  # fmt: skip
-_TIME = re.compile(r" (?P<name>wtime|optime|etime)=(?P<seconds>[0-9]+\.?[0-9]*)")
+_TIME = re.compile(
+    r" (?P<name>wtime|optime|etime)=(?P<seconds>[0-9]{1,9}(?:\.[0-9]{0,12})?)(?![0-9.])"
+)
 _NOTES = re.compile(r" notes=(?P<notes>[A-Z]+(?:,[A-Z]+)*)")
 _SETTING = ' dn="cn=config"'  # what the lab itself changes on either side of the run
 MOST_LETTERS = 400  # of a line that is shown
+MOST_NOTES = 20  # kinds; a server has fewer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +70,13 @@ def _is_setting(asked: LogEvent) -> bool:
 
 def _answered(events: Iterable[LogEvent | UnreadLine]) -> Iterator[_Answered]:
     """The operations whose request and answer are both in the log, with their times."""
-    waiting: dict[tuple[str, int | None], LogEvent] = {}
+    waiting = Unanswered()
     for event in events:
         if isinstance(event, UnreadLine):
             continue
-        key = (event.connection, event.operation)
         if event.word in KINDS:
-            waiting[key] = event
-        elif event.word == "RESULT" and (asked := waiting.pop(key, None)):
+            waiting.asks(event)
+        elif event.word == "RESULT" and (asked := waiting.answer(event)):
             times_us = {
                 each["name"]: 1e6 * float(each["seconds"]) for each in _TIME.finditer(event.details)
             }
@@ -98,7 +100,7 @@ def _times(operations: list[_Answered]) -> KindTimes:
         whole=Latencies.of(whole),
         waited=Latencies.of(waited) if waited else None,  # a server may not write it
         worked=Latencies.of(worked) if worked else None,
-        notes=dict(sorted(notes.items())),
+        notes=dict(sorted(notes.most_common(MOST_NOTES))),
         middle=ordered[len(ordered) // 2].lines,
         slowest=ordered[-1].lines,
     )

@@ -18,7 +18,7 @@ from ldap3.core.results import RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE
 
 from dsharness.errors import UsageError
 from dsharness.model import LONGEST_PAUSE_MS, LdaploadWorkload, LdapRequest, LdapStep, RequestKind
-from dsharness.recorded.access_log import LogEvent, UnreadLine
+from dsharness.recorded.access_log import LogEvent, Unanswered, UnreadLine
 
 MEMBERSHIP = frozenset({"member", "uniquemember", "memberuid", "memberof"})
 GROUP_CLASSES = frozenset({"groupofnames", "groupofuniquenames", "posixgroup", "ipausergroup"})
@@ -27,9 +27,8 @@ ASKED = {
     each.lower(): each
     for each in ("uid", "cn", "sn", "objectClass", "member", "description", "*", "+", "1.1")
 }
-_SEARCH = re.compile(
-    r' base="(?P<base>.*)" scope=(?P<scope>[012]) filter="(?P<filter>.*)" attrs=(?P<attrs>.*)'
-)
+_BASE, _ATTRS = ' base="', '" attrs='
+_SCOPE = re.compile(r'" scope=(?P<scope>[012]) filter="')
 _PART = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9;.-]*|[0-9.]+)=(?P<value>[^()]*)")
 _DN = re.compile(r' dn="(?P<dn>.*?)"')
 _METHOD = re.compile(r"method=(\S+)")
@@ -37,6 +36,7 @@ _SCOPES = ("base", "one", "subtree")
 MANAGER = "cn=directory manager"
 COMPARED = frozenset({RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE})
 DEEP = 50
+MOST_OF_FILTER = 16_384  # letters; in the lab's words it is three times as long at most
 
 
 class CannotAskError(ValueError):
@@ -72,16 +72,15 @@ def request_shape(asked: LogEvent, error: int, entries: int) -> LdapRequest:
 
 
 def _search(details: str, error: int, entries: int) -> LdapRequest:
-    found = _SEARCH.fullmatch(details)
-    if found is None:
-        raise CannotAskError("searches that the log cut off")
+    base, scope, asked_filter, attributes = _search_parts(details)
     if error:
         raise CannotAskError("searches that failed")
-    if not found["base"] or found["base"].lower().startswith(("cn=config", "cn=schema", "cn=mon")):
+    if not base or base.lower().startswith(("cn=config", "cn=schema", "cn=mon")):
         raise CannotAskError("searches of the server's own entries")
-    scope = _SCOPES[int(found["scope"])]
-    filter_, rest = _filter(found["filter"], hit=entries > 0)
-    if rest:
+    if len(asked_filter) > MOST_OF_FILTER:
+        raise CannotAskError("searches whose filter is too long")
+    filter_, end = _filter(asked_filter, hit=entries > 0)
+    if end != len(asked_filter):
         raise CannotAskError("searches whose filter cannot be read")
     read = scope == "base"
     filter_ = "(objectClass=*)" if read and entries else filter_
@@ -89,9 +88,21 @@ def _search(details: str, error: int, entries: int) -> LdapRequest:
         base="{user_dn}" if read else "{people}",
         scope=scope,
         filter=filter_,
-        attributes=_attributes(found["attrs"]),
+        attributes=_attributes(attributes),
         entries=1 if read and entries else _found(filter_, hit=entries > 0),
     )
+
+
+def _search_parts(details: str) -> tuple[str, str, str, str]:
+    """Base, scope, filter and attributes; a name may hold what stands between them."""
+    head, mark, attributes = details.rpartition(_ATTRS)
+    between = None
+    for between in _SCOPE.finditer(head):  # noqa: B007 - the last one
+        pass
+    if not mark or not head.startswith(_BASE) or between is None:
+        raise CannotAskError("searches that the log cut off")
+    base, scope = head[len(_BASE) : between.start()], _SCOPES[int(between["scope"])]
+    return base, scope, head[between.end() :], attributes
 
 
 def _found(filter_: str, *, hit: bool) -> int | None:
@@ -112,30 +123,30 @@ def _attributes(text: str) -> tuple[str, ...]:
     return tuple(sorted({ASKED.get(each, "description") for each in names})) or ("*",)
 
 
-def _filter(text: str, *, hit: bool, depth: int = 0) -> tuple[str, str]:
-    """One filter in the lab's words, and what stands after it."""
-    if not text.startswith("(") or depth > DEEP:
+def _filter(text: str, at: int = 0, *, hit: bool, depth: int = 0) -> tuple[str, int]:
+    """The filter that begins there in the lab's words, and where it ends."""
+    if not text.startswith("(", at) or depth > DEEP:
         raise CannotAskError("searches whose filter cannot be read")
-    sign = text[1:2]
+    sign = text[at + 1 : at + 2]
     if sign not in {"&", "|", "!"}:
-        part = _PART.match(text, 1)
-        if part is None or text[part.end() : part.end() + 1] != ")":
+        part = _PART.match(text, at + 1)
+        if part is None or not text.startswith(")", part.end()):
             raise CannotAskError("searches with orderings, or filters that cannot be read")
-        return _assertion(part["name"].lower(), part["value"], hit=hit), text[part.end() + 1 :]
-    rest, parts = text[2:], list[str]()
-    while rest.startswith("("):
+        return _assertion(part["name"].lower(), part["value"], hit=hit), part.end() + 1
+    at, parts = at + 2, list[str]()
+    while text.startswith("(", at):
         # of what is not to match nothing may, and of several choices the last one finds the user
-        within = hit and sign != "!" and not (sign == "|" and _more(rest, depth))
-        part_text, rest = _filter(rest, hit=within, depth=depth + 1)
+        within = hit and sign != "!" and not (sign == "|" and _more(text, at, depth))
+        part_text, at = _filter(text, at, hit=within, depth=depth + 1)
         parts.append(part_text)
-    if not rest.startswith(")") or (sign == "!" and len(parts) != 1):
+    if not text.startswith(")", at) or (sign == "!" and len(parts) != 1):
         raise CannotAskError("searches whose filter cannot be read")
-    return f"({sign}{''.join(parts)})", rest[1:]
+    return f"({sign}{''.join(parts)})", at + 1
 
 
-def _more(text: str, depth: int) -> bool:
-    """Whether another filter follows the first one."""
-    return _filter(text, hit=False, depth=depth + 1)[1].startswith("(")
+def _more(text: str, at: int, depth: int) -> bool:
+    """Whether another filter follows the one there."""
+    return text.startswith("(", _filter(text, at, hit=False, depth=depth + 1)[1])
 
 
 def _assertion(name: str, value: str, *, hit: bool) -> str:
@@ -189,10 +200,13 @@ ASKING = frozenset({"BIND", "SRCH", "MOD", "ADD", "DEL", "MODRDN", "CMP", "EXT"}
 PASSING = frozenset({"ADD", "DEL", "MODRDN"})  # an entry comes, goes, or is renamed
 ENDS = frozenset({"UNBIND", "closed", "Disconnect", "connection"})
 MOST_CONNECTIONS = 64
+MOST_OPEN = 1_000_000  # connections of a log; a server has as many files at most
 PAUSES = 20  # quantiles that stand for all of them
 SHORT_MS = 0.1  # a client that asks again so soon does not pause
 USERS, GROUPS, MEMBERS = 1000, 10, 1000
-_ERROR, _ENTRIES = re.compile(r" err=(-?\d+)"), re.compile(r" nentries=(\d+)")
+_ERROR, _ENTRIES = (
+    re.compile(rf" {name}=(-?[0-9]{{1,9}})(?![0-9])") for name in ("err", "nentries")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +222,7 @@ class RecordedLoad:
 
 def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
     """A load like the recorded one; UsageError if the log has no operation that it can make."""
-    waiting: dict[tuple[str, int | None], LogEvent] = {}
+    waiting = Unanswered()
     pauses = RecordedPauses()
     shapes: Counter[LdapRequest] = Counter()
     left_out: Counter[str] = Counter()
@@ -219,15 +233,14 @@ def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
         if isinstance(event, UnreadLine):
             unread += 1
             continue
-        key = (event.connection, event.operation)
         if event.word in ASKING:
-            waiting[key] = event
-            most = max(most, len(waiting))
+            waiting.asks(event)
+            most = max(most, waiting.count)
             pauses.asks(event)
-        elif event.word in ENDS:  # what was not answered by now never is
-            waiting = {at: each for at, each in waiting.items() if at[0] != event.connection}
+        elif event.word in ENDS:
+            waiting.ends(event.connection)
             pauses.ends(event)
-        elif event.word == "RESULT" and (asked := waiting.pop(key, None)):
+        elif event.word == "RESULT" and (asked := waiting.answer(event)):
             seconds[int(asked.at_s)] += 1
             pauses.answers(event)
             error, entries = (_number(each, event.details) for each in (_ERROR, _ENTRIES))
@@ -267,6 +280,11 @@ class RecordedPauses:
             self._lengths_ms[float(f"{length:.3g}")] += 1
         self._answered[event.connection] = None
         self.most = max(self.most, len(self._answered))
+        if self.most > MOST_OPEN:
+            raise UsageError(
+                f"more than {MOST_OPEN:_} connections are open at once in this log",
+                hint="record one with the ends of connections (`nsslapd-accesslog-level: 256`)",
+            )
 
     def answers(self, event: LogEvent) -> None:
         self._answered[event.connection] = event.at_s

@@ -211,6 +211,46 @@ def test_standard_input_reaches_a_command_inside(
         assert box.execute("/usr/bin/false").status == 1
 
 
+def test_a_command_that_floods_its_output_ends_with_its_container(
+    engine: Engine, tmp_path: Path, root: tuple[str, tuple[str, ...]]
+) -> None:
+    """A measured server may replace the program that the lab calls: this one never ends."""
+    flood, written = "while :; do /usr/bin/head -c 9000000 /dev/zero; done", tmp_path / "log"
+    with running(
+        engine, root[0], "/usr/bin/sleep", "600", purpose="flood", log=tmp_path / "box.log",
+        options=Options(extra=root[1]),
+    ) as box:  # fmt: skip
+        done = box.execute("/usr/bin/sh", "-c", flood, into=written, into_bytes=4 << 20)
+        assert done.end == "too much output"
+        assert 4 << 20 < written.stat().st_size < 5 << 20
+        assert not box.running
+        assert not box.state().killed, "nobody else ended it: it is not to be tried again"
+        error = box.overfilled()
+        assert error is not None
+        assert "wrote more than 4 MiB to its output" in error.message
+
+
+@pytest.mark.whole
+def test_what_a_server_prints_does_not_fill_the_disk(
+    engine: Engine, tmp_path: Path, root: tuple[str, tuple[str, ...]]
+) -> None:
+    prints = "/usr/bin/head -c 30000000 /dev/zero | /usr/bin/tr '\\000' 'x'; /usr/bin/sleep 600"
+    with running(
+        engine, root[0], "/usr/bin/sh", "-c", prints, purpose="prints", log=tmp_path / "log",
+        options=Options(extra=root[1]),
+    ) as box:  # fmt: skip
+        wait_until(
+            lambda: "sleep" in engine.podman("top", box.name, "comm").stdout.splitlines() or None,
+            Deadline.after(60),
+            what="its last command",
+        )
+        path = ("--format", "{{.HostConfig.LogConfig.Path}}")
+        kept = Path(engine.podman("container", "inspect", *path, box.name).stdout.strip())
+        if kept.name:  # otherwise the system's journal has it, which is bounded
+            assert kept.stat().st_size <= 17 << 20
+        assert len(box.output(9)) < 1 << 20
+
+
 def test_labels_say_whose_it_is(
     engine: Engine, tmp_path: Path, root: tuple[str, tuple[str, ...]]
 ) -> None:

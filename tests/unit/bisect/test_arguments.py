@@ -27,6 +27,7 @@ ENDURANCE = ("endurance", "debian-12", "--workload")
 SIZES = ("sizes", "debian-12", "--workload")
 LEVELS = ("levels", "debian-12", "--workload", "search-as-user")
 LOAD = ("load",)
+ADDRESS = ("load", "ldap://127.0.0.1:3389", "--users", "users.tsv")
 VALIDATE = ("validate", "--row", "debian-13")
 WRONG = (
     (("--edit", "default-sheme=SSHA512"), "no edit 'default-sheme'. Perhaps you meant"),
@@ -232,6 +233,35 @@ CASES = (
         (*LOAD, "ldap://host", "--rate", "5", "--workload", "session"),
         (),
         "--workload is of no use with an address",
+    ),
+    (
+        (*ADDRESS, "--rate", "5", "--yes", "ldap://other"),
+        (),
+        "is not what --yes names: ldap://other",
+    ),
+    (
+        (*ADDRESS, "--rate", "5", "--yes", "yes"),
+        (),
+        "--address yes: it does not begin with ldap://",
+    ),
+    ((*ADDRESS, "--rate", "2001"), (), "2001 binds a second, of 1 worker together"),
+    ((*ADDRESS, "--rate", "500", "--workers", "20"), (), "10000 binds a second, of 20 workers"),
+    ((*ADDRESS, "--rate", "1", "--minutes", "61"), (), "61 minutes, of 1 worker together"),
+    (
+        (*ADDRESS, "--rate", "1", "--connections", "600", "--workers", "2"),
+        (),
+        "connections, of 2 workers",
+    ),
+    (
+        (*LOAD, "ldap://192.0.2.1", "--users", "users.tsv", "--rate", "5"),
+        (),
+        "ldap://192.0.2.1:389 is not this machine: 5 binds a second for 1 min",
+    ),
+    ((*LOAD, "debian-12", "--yes", "ldap://host"), (), "--yes needs an address"),
+    (
+        (*LOAD, "ldap://host", "--users", "/dev/zero", "--rate", "1"),
+        (),
+        "neither a file nor a pipe",
     ),
     (("judge", "--repo", "/nope"), (), "/nope does not exist"),
     (("judge", "--repo", "notes.txt"), (), "notes.txt is not a git repository"),

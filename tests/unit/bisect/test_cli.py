@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -265,6 +266,15 @@ def test_interrupted(terminal: Terminal, error: BaseException) -> None:
     status, out, err = terminal.run("fail", app=faulty(error))
     assert (status, out) == (ExitCode.INTERRUPTED, "")
     assert err.startswith("interrupted: containers are removed")
+
+
+def test_a_cache_that_cannot_be_written_to_is_no_defect(terminal: Terminal, place: Path) -> None:
+    lock = str(place / "cache" / "locks" / "a.lock")
+    refused = OSError(errno.EROFS, "Read-only file system", lock)
+    status, out, err = terminal.run("fail", app=faulty(refused))
+    assert (status, out) == (ExitCode.DISK, "")
+    assert err.startswith(f"error: {lock} in the cache of the lab cannot be written to: Read-only")
+    assert "next: set DSBISECT_CACHE to a folder of yours" in err
 
 
 def test_a_defect_is_logged_and_told_without_traceback(terminal: Terminal, place: Path) -> None:

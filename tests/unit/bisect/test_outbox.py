@@ -105,6 +105,23 @@ def test_a_webhook_gets_the_same_and_a_refusal_is_told(web: str) -> None:
         outlet("http://127.0.0.1:1/hook").send(ALARM)
 
 
+@pytest.mark.parametrize("base", ["http://git.example.org", "ftp://git.example.org", "git.example"])
+@pytest.mark.parametrize(("place", "kind"), [("github:a/b", "GITHUB"), ("gitlab:a/b", "GITLAB")])
+def test_a_token_goes_nowhere_unencrypted(place: str, kind: str, base: str) -> None:
+    environment = {f"{kind}_API_URL": base, f"{kind}_TOKEN": "secret"}
+    with pytest.raises(UsageError, match=rf"\${kind}_API_URL is {base}: ") as refused:
+        outlet(place, environment)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_proxy_gets_nothing_that_is_for_this_machine(
+    web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert outlet(f"{web}/hook").send(ALARM) == f"{web}/hook"
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_what_has_moved_is_not_delivered_and_its_token_goes_nowhere_else(
     web: str, status: int

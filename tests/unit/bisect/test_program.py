@@ -325,6 +325,26 @@ def test_a_harness_that_cannot_be_loaded_is_no_verdict_even_unheard(redirected):
     assert done.returncode == 125
 
 
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (("--version",), ExitCode.DISK), (("--help",), ExitCode.DISK),
+        (("matrix", "show"), ExitCode.DISK), (("matrix", "nonsense"), ExitCode.USAGE),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_answer_that_cannot_be_written_ends_as_documented(args, status):
+    """Python's own end would make 120 of it, and tell a traceback."""
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >/dev/full', "sh", sys.executable, "-c", RUN, *args],
+        check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert "Exception ignored" not in done.stderr
+    if status == ExitCode.DISK:
+        assert done.stderr == "error: the answer cannot be written: no space left\n"
+
+
 def command_of(alone):
     """A command of a test's own, in place of one of the program's."""
     return SimpleNamespace(summary="", load=lambda _: get_command(alone))

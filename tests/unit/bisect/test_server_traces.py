@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsharness.errors import InstanceError
 from dsvalidate.dirsrv.server_traces import (
     MOST_KINDS,
     answers,
+    files_in,
     messages,
     unindexed,
 )
@@ -49,6 +55,29 @@ def test_a_flood_of_kinds_is_bounded_and_counted() -> None:
     found = messages("".join(words))
     assert len(found) <= MOST_KINDS + 1
     assert sum(found.values()) == len(words)
+
+
+@pytest.mark.parametrize(
+    "word", ["x" * 10**6, ")" * 10**6, "'" * (10**6 + 1), "(" * 10**6, "a=" * 10**5]
+)
+def test_a_word_of_any_length_is_read_in_a_moment(word: str) -> None:
+    began = time.process_time()
+    assert len(messages(f"[a] - ERR - plugin - {word} is late\n")) == 1
+    assert time.process_time() - began < 2
+
+
+def test_answers_of_a_hostile_server_are_counted_and_bounded() -> None:
+    line = "[x] conn=1 op=0 RESULT err={0} tag={1} notes={0}\n"
+    assert answers(line.format("9" * 5000, "9" * 5000)) == {}
+    found = answers("".join(line.format(each, 97) for each in range(900)))
+    assert len(found) <= MOST_KINDS + 1
+    assert sum(found.values()) == 900
+
+
+def test_a_file_that_claims_to_be_larger_than_any_is_not_read() -> None:
+    stream = io.BytesIO(b"900000000000 1 900000000000\na")
+    with pytest.raises(InstanceError, match="900000000000 bytes"):
+        list(files_in(stream))
 
 
 def test_answers_are_counted_by_operation_code_and_notes() -> None:

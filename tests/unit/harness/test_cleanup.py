@@ -151,7 +151,7 @@ def cache(podman: Path) -> Path:
 
 def test_cache_and_settings_go_and_nothing_else_of_the_folder(podman: Path, cache: Path) -> None:
     (cache / "mine").mkdir()
-    for name in ("config/engine.json", "config/containers.conf", "config/mine"):
+    for name in ("config/engine.json", "config/containers-1.conf", "config/mine"):
         (podman / name).parent.mkdir(parents=True, exist_ok=True)
         (podman / name).write_text("x" * 5000)
     planned = removable(None, CleanupScope(cache=True, config=True))

@@ -76,7 +76,8 @@ def test_a_measured_server_is_confined() -> None:
     for flags in (
         "--network none", "--cap-drop all", "--security-opt no-new-privileges", "--init",
         "--memory 4g", "--pids-limit 9",
-        "--pull never", "--label dsbisect=1", f"--label {OWNER}={owner_tag(os.getpid())}",
+        "--pull never", "--log-opt max-size=16777216b",
+        "--label dsbisect=1", f"--label {OWNER}={owner_tag(os.getpid())}",
     ):  # fmt: skip
         assert flags in text
     for flag in ("--cpuset-cpus", "--privileged", "--user", "--shm-size", "--volume"):

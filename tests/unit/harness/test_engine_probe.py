@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import resource
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from dsharness.containers import engine_probe
 from dsharness.containers.engine import AS_IT_IS
 from dsharness.containers.engine_probe import (
     EngineConfig,
@@ -21,8 +22,9 @@ from dsharness.containers.engine_probe import (
     root_folder,
     write_configuration,
 )
-from dsharness.errors import EngineError, ToolMissingError
-from dsharness.paths import config_home
+from dsharness.containers.ownership import CleanupScope, removable
+from dsharness.errors import EngineError, ExitCode, ToolMissingError
+from dsharness.machine import process_limits
 
 # Behaves as podman does: it reads CONTAINERS_CONF, starts containers only when NEEDS is in it,
 # and shows inside what it was given, unless it ignores limits as rootless cgroup v1 does.
@@ -88,7 +90,7 @@ def test_a_machine_that_needs_nothing_gets_no_configuration(machine: Path) -> No
     assert engine.pins_cpus
     assert engine.moves_cpus == (len(os.sched_getaffinity(0)) > 1)
     assert engine.limits_memory
-    assert not (machine / "config" / "containers.conf").exists()
+    assert not [*(machine / "config").glob("*.conf")]
 
 
 def test_the_plan_that_works_is_kept_with_what_failed(
@@ -100,7 +102,8 @@ def test_the_plan_that_works_is_kept_with_what_failed(
     assert engine.runtime == "runc"
     assert engine.build_flags[:3] == ("--runtime", "runc", "--ulimit")
     assert engine.notes[0] == f"{AS_IT_IS}: Error: crun: hybrid mode not supported"
-    assert engine.configuration == machine / "config" / "containers.conf"
+    assert engine.configuration is not None
+    assert [*(machine / "config").glob("*.conf")] == [engine.configuration]
     assert tomllib.loads(engine.configuration.read_text())["engine"]["runtime"] == "runc"
 
 
@@ -226,7 +229,7 @@ def test_the_users_settings_are_taken_over_and_left_as_they_are(
     (folder / "containers.conf.d").mkdir(parents=True)
     (folder / "containers.conf").write_text('[containers]\ntz = "UTC"\n')
     (folder / "containers.conf.d" / "9.conf").write_text('[containers]\ntz = "local"\n')
-    written = write_configuration(EngineConfig(runtime="runc"), config_home() / "containers.conf")
+    written = write_configuration(EngineConfig(runtime="runc"))
     assert written is not None
     settings = tomllib.loads(written.read_text())
     assert settings["containers"]["tz"] == "local"
@@ -235,11 +238,9 @@ def test_the_users_settings_are_taken_over_and_left_as_they_are(
     named = machine / "named.conf"
     named.write_text('[containers]\ntz = "CET"\n')
     monkeypatch.setenv("CONTAINERS_CONF", str(named))
-    assert (
-        write_configuration(EngineConfig(runtime="runc"), config_home() / "containers.conf")
-        == written
-    )
-    assert tomllib.loads(written.read_text()) == {
+    other = write_configuration(EngineConfig(runtime="runc"))
+    assert other is not None
+    assert tomllib.loads(other.read_text()) == {
         "containers": {"tz": "CET"},
         "engine": {"runtime": "runc"},
     }
@@ -253,7 +254,7 @@ def test_a_broken_configuration_of_the_users_is_named(
     named.write_bytes(content)
     monkeypatch.setenv("CONTAINERS_CONF", str(named))
     with pytest.raises(EngineError, match=r"named\.conf: cannot be read"):
-        write_configuration(EngineConfig(runtime="runc"), config_home() / "containers.conf")
+        write_configuration(EngineConfig(runtime="runc"))
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(
@@ -266,11 +267,68 @@ def test_a_folder_that_cannot_be_written_to_is_named(
     assert "DSBISECT_CONFIG" in raised.value.hint
 
 
+def detected_by_another(limits: dict[str, int]) -> subprocess.CompletedProcess[str]:
+    """What another process of the same user finds, which was started with these limits."""
+    lower = "".join(
+        f"resource.setrlimit(resource.{name}, ({most}, {most}))\n" for name, most in limits.items()
+    )
+    return subprocess.run(
+        [sys.executable, "-c", f"import resource\n{lower}{DETECT}"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+DETECT = """
+from dsharness.containers.engine_probe import detect
+from dsharness.errors import DsbisectError
+try:
+    print(detect(fresh=True).configuration)
+except DsbisectError as error:
+    raise SystemExit(f"{error.exit_code} {error}")
+"""
+
+
+def test_another_process_with_lower_limits_changes_nothing_of_a_running_search(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEEDS", "runc")
+    configuration = detect().configuration
+    assert configuration is not None
+    before = configuration.read_text()
+    other = detected_by_another({"RLIMIT_NOFILE": 2000})
+    assert other.returncode == 0, other.stderr
+    assert Path(other.stdout.strip()) != configuration
+    assert "nofile=2000:2000" in Path(other.stdout.strip()).read_text()
+    assert configuration.read_text() == before
+    assert detect().configuration == configuration, "also when it is found again"
+    gone = [Path(thing.name) for thing in removable(None, CleanupScope(config=True))]
+    assert {configuration, Path(other.stdout.strip())} < {*gone}
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "told"),
+    [
+        ("RLIMIT_NOFILE", 64, "64 for open files (`ulimit -n`)"),
+        ("RLIMIT_NPROC", 100, "100 for processes (`ulimit -u`)"),
+        ("RLIMIT_FSIZE", 1 << 30, "1,024 MiB for bytes of a file (`ulimit -f`)"),
+        ("RLIMIT_CPU", 600, "600 s for CPU time (`ulimit -t`)"),
+    ],
+)
+def test_limits_that_no_server_can_be_measured_with_are_refused_before_the_first_start(
+    machine: Path, limit: str, most: int, told: str
+) -> None:
+    other = detected_by_another({limit: most})
+    assert other.returncode == 1
+    assert other.stderr.startswith(f"{ExitCode.ENGINE} this shell allows {told}")
+    assert "next: start it where" in other.stderr
+    assert not (machine / "calls").exists(), "podman was not asked for anything"
+
+
 def test_hard_limits_are_never_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"RLIMIT_NOFILE": 1000, "RLIMIT_NPROC": -1}
     by_number = {getattr(resource, name): value for name, value in limits.items()}
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (0, by_number[kind]))
-    assert engine_probe.hard_limits() == (1000, 4096)
+    assert process_limits.hard_limits() == (1000, 4096)
 
 
 def test_a_merged_and_an_unmerged_host_both_give_a_root(tmp_path: Path) -> None:

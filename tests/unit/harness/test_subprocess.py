@@ -281,6 +281,24 @@ def test_output_goes_to_a_file_byte_for_byte(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"a\r\n\xff"
 
 
+def test_what_fills_a_file_is_ended_and_the_file_says_so(tmp_path: Path) -> None:
+    """Ten times as much as the file may have, by a command that would go on for an hour."""
+    began = time.monotonic()
+    words = "head -c 100000000 /dev/zero; touch went-on; sleep 3600"
+    done = run(["sh", "-c", words], into=tmp_path / "out", into_bytes=1 << 20, cwd=tmp_path)
+    assert (done.ok, done.overflowed, done.end) == (False, True, "too much output")
+    assert time.monotonic() - began < 30
+    assert not (tmp_path / "went-on").exists()
+    left = (tmp_path / "out").read_bytes()
+    assert left == bytes(1 << 20) + b"\n[... cut off after 1 MiB ...]\n"
+
+
+def test_a_file_may_be_exactly_full(tmp_path: Path) -> None:
+    done = run(["head", "-c", "1000", "/dev/zero"], into=tmp_path / "out", into_bytes=1000)
+    assert done.ok
+    assert (tmp_path / "out").read_bytes() == bytes(1000)
+
+
 def test_much_is_fed_to_a_command_that_says_much() -> None:
     text = "line\n" * 500_000
     assert run(["cat"], stdin=text).stdout == text

@@ -162,7 +162,16 @@ def test_of_changes_next_to_each_other_both_may_be_named() -> None:
         both = replace(step_at(first, first + 1, last), way=way, effect=(size - 0.01, size + 0.01))
         assert wrong(world, both) is Wrong.NO
         assert effect_holds(world, both) is True
-    assert wrong(world, replace(step_at(first - 1, first), way=1)) is Wrong.PLACE
+    assert wrong(world, step_at(first - 1)) is Wrong.PLACE
+
+
+def test_two_that_are_named_together_are_true_and_not_the_step_itself() -> None:
+    step = STEP.steps[0]
+    both = replace(step_at(step - 1, step), way=1, effect=(0.09, 0.1))
+    assert wrong(STEP, both) is Wrong.NO
+    assert effect_holds(STEP, both) is True
+    assert not right(STEP, both)
+    assert wrong(STEP, step_at(step - 2, step - 1)) is Wrong.PLACE
 
 
 def test_where_runs_fail_those_candidates_may_be_named_as_well() -> None:
@@ -171,7 +180,8 @@ def test_where_runs_fail_those_candidates_may_be_named_as_well() -> None:
     assert world.fails is not None
     world.fails[step - 1] = world.fails[step - 2] = 0.2
     assert wrong(world, replace(step_at(step - 2, step - 1, step), way=1)) is Wrong.NO
-    assert wrong(world, replace(step_at(step, step + 1), way=1)) is Wrong.PLACE
+    assert right(world, step_at(step - 2, step - 1, step))
+    assert not right(world, step_at(step, step + 1))
     assert wrong(world, replace(step_at(step - 2, step - 1), way=1)) is Wrong.PLACE
 
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::dns;
 use crate::kerberos;
 use crate::link::{Link, Wait};
-use crate::message::{answer, message, next_page, Answer, ENTRY, INTERMEDIATE, REFERENCE};
+use crate::message::{answer, message, next_page, Answer, ENTRY, INTERMEDIATE, MOST, REFERENCE};
 use crate::plan::{Operation, Plan};
 use crate::poll::{cpu_so_far, starved_so_far, Poll, TIMER};
 use crate::socket::{Ports, Secrecy, Server, Speech, PATIENCE};
@@ -17,6 +17,8 @@ use crate::tls::Context;
 const FIRST_ID: u32 = 0x0100_0000; // with four bytes and no zero before them, as DER wants it
 const IDS: u32 = 0x0100_0000; // then they begin again
 const AGAIN: Duration = Duration::from_millis(10); // until a step is asked again
+const MOST_ERRORS: usize = 500; // kinds: a server may answer something else each time
+const OTHERS: &str = "errors of still other kinds";
 const LOST: &str = "the connection was closed";
 
 pub struct Asked {
@@ -36,6 +38,7 @@ pub struct Extent {
     pub seconds: Option<f64>,
     pub every: Option<f64>, // seconds from one operation to the next
     pub limit: Duration,
+    pub errors: Option<u64>, // so many end it
     pub tells: Option<Duration>, // so often, while it runs, what came of it since
 }
 
@@ -129,7 +132,8 @@ impl Tally {
         self.operations += other.operations;
         self.disturbances += other.disturbances;
         for (words, count) in &other.errors {
-            *self.errors.entry(words.clone()).or_insert(0) += count;
+            let known = self.errors.len() < MOST_ERRORS || self.errors.contains_key(words);
+            *self.errors.entry(if known { words } else { OTHERS }.to_string()).or_insert(0) += count;
         }
         for (all, part) in self.times.iter_mut().zip(&other.times) {
             all.join(part);
@@ -195,6 +199,7 @@ pub struct Load {
     all: Tally,   // until then
     mark: Mark,
     started: Instant,
+    failed: u64, // errors so far
 }
 
 fn words(error: std::io::Error) -> String {
@@ -253,6 +258,7 @@ impl Load {
             all: Tally::of(kinds),
             mark: Mark::now(),
             started: Instant::now(),
+            failed: 0,
         })
     }
 
@@ -280,6 +286,9 @@ impl Load {
                 } else {
                     self.serve(number as usize)?;
                 }
+            }
+            if self.gives_up() {
+                break;
             }
             self.end_pauses()?;
             self.send_due(timed && self.extent.every.is_some())?;
@@ -555,6 +564,8 @@ impl Load {
                     self.connections[number].received.extend(&part[..count]);
                     if let Err(words) = self.answers(number) {
                         self.close(number, &words);
+                    } else if self.connections[number].received.len() > MOST + part.len() {
+                        self.close(number, "more bytes than any answer has");
                     }
                     if count < part.len() {
                         break;
@@ -688,7 +699,14 @@ impl Load {
     }
 
     fn error(&mut self, words: &str) {
-        *self.tally.errors.entry(words.to_string()).or_insert(0) += 1;
+        let errors = &mut self.tally.errors;
+        let known = errors.len() < MOST_ERRORS || errors.contains_key(words);
+        *errors.entry(if known { words } else { OTHERS }.to_string()).or_insert(0) += 1;
+        self.failed += 1;
+    }
+
+    fn gives_up(&self) -> bool {
+        self.extent.errors.is_some_and(|most| self.failed >= most)
     }
 
     pub fn tell(&self) {

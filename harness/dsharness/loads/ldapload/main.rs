@@ -25,7 +25,7 @@ use load::{Asked, Extent, Load};
 use socket::Server;
 
 const USAGE: &str = "ldapload URL REQUESTS --connections N [--silent N] [--disturbers N] \
-[--first N] [--addresses N] [--tells SECONDS] --limit SECONDS (--operations N | --seconds S) [--rate N]";
+[--first N] [--addresses N] [--tells SECONDS] [--errors N] --limit SECONDS (--operations N | --seconds S) [--rate N]";
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -70,6 +70,7 @@ fn asked(words: &[String]) -> Result<(String, Asked), String> {
         operations,
         seconds,
         every: rate.map(|rate| 1.0 / rate),
+        errors: given.get("--errors").map(|each| *each as u64),
         limit: Duration::from_secs_f64(need("--limit")?),
         tells: given.get("--tells").map(|each| Duration::from_secs_f64(*each)),
     };

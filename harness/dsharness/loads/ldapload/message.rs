@@ -68,6 +68,9 @@ pub fn element(data: &[u8], at: usize) -> Result<Option<(u8, usize, usize)>, Str
         };
         (at + 2 + size, digits.iter().fold(0, |sum, &digit| sum << 8 | digit as usize))
     };
+    if length > MOST {
+        return Err(format!("an answer of {length} bytes, which is more than {} MiB", MOST >> 20));
+    }
     Ok((begin + length <= data.len()).then_some((tag, begin, begin + length)))
 }
 
@@ -128,6 +131,7 @@ impl Answer {
 /// Bodies of two requests: to encrypt what follows (RFC 4511, 4.14), and to end a connection.
 pub const START_TLS: &[u8] = b"\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
 pub const UNBIND: &[u8] = b"\x42\x00";
+pub const MOST: usize = 32 << 20; // bytes of an answer: no server makes this program take more memory
 const PAGES: &[u8] = b"1.2.840.113556.1.4.319";
 const INTEGER: u8 = 0x02;
 const OCTETS: u8 = 0x04;

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dsharness.errors import UsageError
+from dsharness.guarded_files import given_input
 from dsharness.model import Facts
 from dsharness.model.stored_password import parse_stored
 from dsharness.systems.ldap.directory import LdapUser, read_anonymously
@@ -17,7 +18,7 @@ from dsharness.systems.ldap.directory_system import VERSION
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 DEFAULT_PORT = 389
 LINE_CHARACTERS = 1000  # the load reads no longer ones
-MOST_USERS = 100_000
+MOST_USERS, MOST_USERS_BYTES = 100_000, 64 << 20
 INSTEAD = {
     "ldaps": "ldclt makes a TLS context for each connection, so it would measure itself",
     "ldapi": "a Unix socket is not an address that another container reaches",
@@ -33,6 +34,10 @@ class LdapAddress:
 
     def __str__(self) -> str:
         return f"ldap://{self.host}:{self.port}"
+
+    def is_named(self, text: str) -> bool:
+        """Whether somebody typed this address."""
+        return parse_address(text) == self
 
     @property
     def is_loopback(self) -> bool:
@@ -94,7 +99,8 @@ def _wrong(text: str, why: str) -> UsageError:
 def read_users(path: Path) -> tuple[LdapUser, ...]:
     """DN, tab, password on each line; no message repeats what a line holds."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        given = given_input(str(path.absolute()), most_bytes=MOST_USERS_BYTES)
+        lines = given.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise UsageError(f"--users {path}: it is not text in UTF-8") from error
     except OSError as error:

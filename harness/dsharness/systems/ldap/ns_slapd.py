@@ -424,7 +424,9 @@ class NsSlapd(DirectorySystem):
             # would wait for the disk
             directory.modify("cn=config", {"nsslapd-accesslog-logbuffering": "off"})
             directory.modify("cn=config", LOGS_OFF)
-        done = box.execute("tail", "-c", str(MOST_LOG_BYTES), path, into=into)
+        done = box.execute(
+            "tail", "-c", str(MOST_LOG_BYTES), path, into=into, into_bytes=MOST_LOG_BYTES
+        )
         if not done.ok:
             raise InstanceError(f"its log cannot be read: {last_line(done)}", log=box.log)
 
