@@ -208,7 +208,7 @@ def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
     """The size that a step which was missed does not exceed, with the level of certainty.
 
     In whole percent, rounded up: nobody reads more of it. Never less than is looked for, than what
-    the ends differ by, or than the speeds taken out.
+    could have hidden, than what the ends differ by, or than the speeds taken out.
     """
     found = effects(beliefs.posterior)
     order = np.argsort(np.abs(found.sizes))
@@ -216,7 +216,12 @@ def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
     missed = float(np.abs(found.sizes[order[min(at, len(order) - 1)]]))
     missed += beliefs.posterior.grid.width / 2
     posterior = beliefs.posterior
-    least = max(beliefs.least(certainty), abs(ends_apart(posterior)), posterior.seen.taken)
+    least = max(
+        beliefs.least(certainty),
+        beliefs.unseen(certainty) + beliefs.posterior.grid.width / 2,
+        abs(ends_apart(posterior)),
+        posterior.seen.taken,
+    )
     return float(math.ceil(100 * math.expm1(max(missed, least))))
 
 

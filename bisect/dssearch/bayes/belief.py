@@ -199,14 +199,21 @@ class Beliefs:
         at_most = self._flat(least) + self.posterior.at_most_below(least)
         if at_most < certainty.none or self.nothing(certainty) < certainty.none:
             return False
-        return self._unseen_odds(certainty) <= certainty.unseen_odds
+        return self.unseen(certainty) < self.least(certainty)
 
-    def _unseen_odds(self, certainty: Certainty) -> float:
-        """Against nothing, the odds of the best fitting step of one size that is looked for."""
+    def unseen(self, certainty: Certainty) -> float:
+        """The log of the largest step that could have hidden: one of too high odds against nothing.
+
+        Whatever sizes are likely in advance: each is weighed as if it were the only one.
+        """
         sizes = effects(self.posterior)
-        large = np.abs(sizes.sizes) >= self.least(certainty)
-        best = float(sizes.gain[large].max()) if large.any() else 0.0
-        return float(self.posterior.one.sum()) * best / max(TINY, self.nothing(certainty))
+        chance = float(self.posterior.one.sum()) / max(TINY, self.nothing(certainty))
+        hidden = np.abs(sizes.sizes)[chance * sizes.gain > certainty.unseen_odds]
+        return float(hidden.max(initial=0.0))
+
+    def left_at_nothing(self, certainty: Certainty) -> bool:
+        """Whether nothing is likely enough where no run is left, for what could not have hidden."""
+        return self.nothing(certainty) >= certainty.none
 
     def nothing(self, certainty: Certainty) -> float:
         """The chance of no step and no ramp, or of one too small to be looked for."""

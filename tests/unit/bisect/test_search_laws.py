@@ -224,7 +224,7 @@ def test_no_difference_is_said_with_97_per_cent_or_not_at_all(
     if boundary.direction == "none":
         assert boundary.confidence is not None
         assert boundary.confidence >= Certainty.none
-        told = re.search(r"could have seen: (\d+) %", boundary.summary)
+        told = re.search(r"no difference of (\d+) % or more", boundary.summary)
         assert told is not None
         assert boundary.smallest_visible_pct is not None
         assert int(told[1]) >= boundary.smallest_visible_pct > 100 * Certainty.visible * 0.02 * 0.5
