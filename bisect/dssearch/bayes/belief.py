@@ -315,7 +315,7 @@ def believe(
         high=bounds[1],
         failed={name: why for name, why in failed.items() if name in line.index},
         of_source=belief.of_source,
-        posterior=weigh(seen, line, belief.of_counts if question.decider.exact else belief),
+        posterior=weigh(seen, line, belief.of(question.decider)),
     )
 
 

@@ -8,10 +8,13 @@ from typing import Annotated, NamedTuple
 
 from pydantic import PlainSerializer
 
+from dsharness.measure.metric import Metric
 from dssearch.question import History
 
 # Of counts, which vary by 1 to 5 % (docs/verdicts.md).
 EXACT_EFFECT, EXACT_NOISE = 1.1, 0.03
+# Of instructions, which vary by 0.06 % where nothing disturbs.
+STEADY_EFFECT, STEADY_NOISE = 1.001, 0.002
 
 
 LAYOUT_WIDTH = 0.5  # of its distance: how alike the builds of one layout are
@@ -88,6 +91,24 @@ class Belief:
         )
 
     @property
+    def of_instructions(self) -> Belief:
+        """The same of a count that hardly varies: builds of one source execute nearly the same."""
+        return replace(
+            self,
+            smallest_effect=min(self.smallest_effect, STEADY_EFFECT),
+            noise=STEADY_NOISE,
+            noise_doubt=1.0,
+            least_noise=STEADY_NOISE / 10,
+            scatters=STEADY_SCATTERS,
+        )
+
+    def of(self, metric: Metric) -> Belief:
+        """The same as far as values of that metric vary otherwise than times."""
+        if metric.exact:
+            return self.of_counts
+        return self.of_instructions if metric.steady else self
+
+    @property
     def expected_log(self) -> float | None:
         return None if self.expected_effect is None else math.log(self.expected_effect)
 
@@ -100,6 +121,7 @@ class Belief:
         return math.log(self.largest_effect)
 
 
+STEADY_SCATTERS = scatters((0.0005, 0.5), (0.002, 0.3), (0.008, 0.2))
 EXACT_SCATTERS = scatters((0.002, 0.7), (0.01, 0.3))
 
 

@@ -118,6 +118,7 @@ class Metric:
     of_load: bool = False  # not usable when the load itself had no CPU left
     of_pace: bool = False  # not usable where a schedule says how many operations begin
     of_times: bool = False  # needs how long each operation took, which ldclt does not tell
+    steady: bool = False  # a count of what the server itself does: it varies by less than 0.1 %
     exact: bool = False  # a count that is taken until two agree: builds of one source have the same
     of_import: bool = False  # usable also where a stopped server's entries are imported
     # Where nothing at all is a good value: differences far below this do not count.

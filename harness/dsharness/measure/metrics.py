@@ -300,6 +300,7 @@ INSTRUCTIONS = Metric(
     heading="instructions/op",
     title="instructions of the server per operation, outside the kernel",
     unit="instructions",
+    steady=True,
     words=Words(worse="executes {} more instructions", better="executes {} fewer instructions"),
 )
 
