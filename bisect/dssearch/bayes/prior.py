@@ -57,8 +57,8 @@ class Belief:
     least_in_scatter: float = 2.0  # nor what builds of one source differ by anyway
     largest_effect: float = 1000.0
     expected_effect: float | None = None  # what someone reported: half of all steps are near it
-    noise: float = 0.07  # 3 to 5 % when calibrated, 10 to 25 % when not (docs/verdicts.md)
-    noise_doubt: float = 0.6  # and it may as well be half or twice that
+    noise: float = 0.045  # 2 to 5 % in duets or calibrated, 10 to 25 % when not (docs/verdicts.md)
+    noise_doubt: float = 0.8  # and it may as well be half or twice that
     least_noise: float = 0.004  # no machine is more quiet
     scatters: tuple[Scatter, ...] = (
         *scatters((0.002, 0.28), (0.008, 0.37), (0.02, 0.18), (0.04, 0.09)), LAYOUTS,

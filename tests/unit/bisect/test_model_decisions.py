@@ -135,7 +135,7 @@ def test_a_run_is_expected_to_tell_the_bits_that_the_page_says(middle: float, se
         fresh = [told(slow, table, noise / math.sqrt(runs)) for runs in BATCHES]
         counted = [worth(before, runs, ratio) for runs in BATCHES]
         # straight from one number of runs to the next
-        assert fast == pytest.approx(np.interp(counted, [0, *BATCHES], [0, *fresh]), rel=0.03)
+        assert fast == pytest.approx(np.interp(counted, [0, *BATCHES], [0, *fresh]), rel=0.04)
 
 
 def test_a_difference_is_that_of_the_medians_of_all_runs() -> None:
