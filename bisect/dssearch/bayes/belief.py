@@ -30,7 +30,7 @@ class Certainty:
     """How certain an answer must be."""
 
     level: float = 0.95
-    real: float = 0.98  # that there is a step at all, before one is named
+    real: float = 0.97  # that there is a step at all, before one is named
     none: float = 0.97  # that there is no step, before "no difference" is answered
     unseen_odds: float = 0.5  # of a step of any one size, before "no difference" is answered
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
