@@ -128,6 +128,8 @@ def _fetch(copy: Git, origin: Origin, limit: Deadline) -> None:
             f"{source} cannot be fetched: {last_line(done)}",
             hint="check the address, the network and who may read it",
         )
+    if not head:
+        copy.must("update-ref", "-d", HEAD, what=f"forget what {source} had checked out")
 
 
 def _borrow(copy: Git, origin: Origin, folder: Path) -> None:
