@@ -191,7 +191,7 @@ def test_it_ends_in_time(tmp_path: Path) -> None:
         unpack(tmp_path / "389.tar.gz", tmp_path, Deadline.after(0))
 
 
-@fuzzed(25, 2500)
+@fuzzed(25, 800)
 @given(data=st.data(), ending=st.sampled_from(list(PACKERS)))
 def test_any_damage_is_files_or_the_one_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, ending: str
