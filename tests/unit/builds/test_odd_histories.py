@@ -76,6 +76,7 @@ def look(repository: Repository, one: str, odd: str) -> list[Commit]:
     return list(commits)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize("place", ["heads", "tags", "remotes/origin"])
 def test_names_of_refs_may_have_any_character_that_git_takes(
