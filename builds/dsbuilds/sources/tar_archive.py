@@ -184,11 +184,11 @@ def _checked(
 
 def _check_end(archive: Path, tar: tarfile.TarFile, stream: BinaryIO) -> None:
     """Refuse what tarfile would leave unread: it takes a damaged header for the end."""
-    stream.seek(tar.offset)  # type: ignore[attr-defined]
+    stream.seek(tar.offset)
     while block := stream.read(BLOCK):
         if block.strip(b"\0"):
             raise SourceError(
-                f"{archive}: it is damaged, or something follows its end, after byte {tar.offset}",  # type: ignore[attr-defined]
+                f"{archive}: it is damaged, or something follows its end, after byte {tar.offset}",
                 hint=HINT,
             )
 

@@ -92,7 +92,7 @@ def test_names_of_refs_may_have_any_character_that_git_takes(
     assert repository.revision(f"{place}/a\u2028b") == copy["two"]
 
 
-@fuzzed(4, 250)
+@fuzzed(4, 100)
 @given(data=st.data())
 def test_any_commit_is_read_or_is_one_clear_error(
     past: Past, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
