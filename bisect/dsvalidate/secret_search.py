@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from dsharness.model import Value
@@ -177,9 +177,10 @@ class _Search:
                 yield from ((at, each) for text, each in known.items() if data.startswith(text, at))
 
 
-def _first_three(columns: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, Any]:
+def _first_three(columns: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
     one, two, three = (columns[at].astype(np.uint32) for at in range(3))
-    return one | two << 8 | three << 16
+    first: npt.NDArray[np.uint32] = one | two << 8 | three << 16
+    return first
 
 
 @lru_cache(maxsize=2)  # a server leaves many files
