@@ -51,6 +51,8 @@ class Outlet(Protocol):
 
 def outlet(text: str, environment: Mapping[str, str] = os.environ) -> Outlet:
     """The way that is spelled so; UsageError for what is none, or lacks its token."""
+    if not text.isprintable():
+        raise UsageError(f"--to {text!r}: it holds control characters", hint=f"write {FORMS}")
     kind, _, place = text.partition(":")
     if kind == "file" and place:
         return FileOutlet(path=Path(place))

@@ -245,6 +245,7 @@ def _judged_run() -> int:
 
 
 def _warn(why: str) -> None:
+    why = why if why.isprintable() else ascii(why)
     with contextlib.suppress(Exception):
         sys.stderr.write(f"warning: {why}\n")
 

@@ -6,7 +6,6 @@ Those are shipped with its source package, and are run where they can run here.
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,11 +13,14 @@ from pathlib import Path
 
 from debian.deb822 import Deb822
 
+from dsbuilds.sandbox.untrusted_files import PLAIN
 from dsbuilds.sources.source_package import distribution_source
+from dsbuilds.sources.tar_archive import UNPACK_S, checked_tar
 from dsharness.containers.lab_folders import scratch_folder
-from dsharness.errors import DsbisectError
+from dsharness.errors import DsbisectError, SourceError
 from dsharness.model import Family, Image
 from dsharness.process.command import Completed
+from dsharness.process.deadline import Deadline
 from dsharness.products.catalog import packages_of
 from dsvalidate.check import Check, Gate, Status, last_lines
 from dsvalidate.step import Step, server_step
@@ -71,8 +73,11 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) 
         return [_not_run(NAME, f"the source package is not available: {error.message}")]
     with scratch_folder("tests") as folder:
         Path(folder).chmod(0o755)
-        for archive in source.folder.glob("*.debian.tar.*"):
-            unpack(archive, Path(folder))
+        try:
+            for archive in source.folder.glob("*.debian.tar.*"):
+                unpack(archive, Path(folder))
+        except SourceError as error:
+            return [_not_run(NAME, f"the source package cannot be used: {error.message}")]
         tests = tuple(shipped_tests(Path(folder)))
         if not tests:
             return [_not_run(NAME, f"{source.name} {source.version} ships no tests")]
@@ -80,9 +85,9 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder, suite: Suite) 
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """The plain files of debian/tests."""
-    with tarfile.open(archive) as tar:
-        for member in tar:
+    """The plain files of debian/tests; SourceError if the archive is damaged, or means no good."""
+    with checked_tar(archive, Deadline.after(UNPACK_S)) as (tar, members):
+        for member in members:
             path = Path(member.name)
             stream = tar.extractfile(member) if member.isfile() else None
             if stream is None or str(path.parent) != FOLDER or member.size > MOST_BYTES:
@@ -94,12 +99,13 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def shipped_tests(folder: Path) -> Iterator[ShippedTest]:
-    """Read the tests that the control file names; a command without a file is left out."""
+    """Read the tests that the control file names; what names no plain file is left out."""
     control = folder / FOLDER / "control"
     if not control.is_file():
         return
-    for paragraph in Deb822.iter_paragraphs(control.read_text(encoding="utf-8")):
-        for name in _words(paragraph.get("Tests", "")):
+    text = control.read_text(encoding="utf-8", errors="replace")
+    for paragraph in Deb822.iter_paragraphs(text):
+        for name in filter(PLAIN.fullmatch, _words(paragraph.get("Tests", ""))):
             yield ShippedTest(
                 name=name,
                 restrictions=frozenset(_words(paragraph.get("Restrictions", ""))),

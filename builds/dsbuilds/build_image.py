@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dsbuilds.sandbox.untrusted_files import content_of
-from dsbuilds.sources.source_archive import unpack
+from dsbuilds.sources.tar_archive import UNPACK_S, unpack
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.guarded_files import given_file
 from dsharness.model import Build
+from dsharness.process.deadline import Deadline
 from dsimages.buildah import DRAFT, REPOSITORY, labels_of, own_name, untag
 from dsimages.registry import UnfitImageError
 
@@ -61,7 +62,7 @@ def unpacked(engine: Engine, key: str, folder: Path, *, home: Path) -> Build:
         with scratch_folder("take") as place:
             layout, how = place / "image", ("--quiet", "--format", "oci-dir")
             engine.must("save", *how, "--output", str(layout), reference)
-            unpack(_only_layer(layout), folder)
+            unpack(_only_layer(layout), folder, Deadline.after(UNPACK_S))
     finally:
         untag(engine, reference)
     try:

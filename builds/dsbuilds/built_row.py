@@ -24,9 +24,9 @@ from dsbuilds.edits.edit import Patch, promise_of
 from dsbuilds.edits.patch_file import patch_of, user_patch
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.download import file_of
-from dsbuilds.sources.source_archive import tarball_tree
 from dsbuilds.sources.source_package import SourcePackage, distribution_source, srpm_source
 from dsbuilds.sources.source_tree import Tree
+from dsbuilds.sources.tar_archive import tarball_tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
 from dsbuilds.toolchains.toolchain_choice import (
     BuildChoice,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from dsharness.process.command import MOST_FILE_BYTES, Completed, run
 from dsharness.process.deadline import Deadline
 
 LIMIT_S = 600.0
+UNDECODED = "\ufffd"  # stands for bytes that are not UTF-8
 # Neither hooks nor helpers of a repository or a user may run, and nothing may ask a question.
 NO_HOOKS = (
     "-c", "core.hooksPath=/dev/null",
@@ -86,6 +87,22 @@ class Git:
         if not done.ok:
             raise fails(f"{what}: git {args[0]}: {last_line(done)}")
         return done.stdout
+
+    def refs(
+        self, *args: str, fields: Sequence[str] = ("refname",), what: str, order: Sequence[str] = ()
+    ) -> list[list[str]]:
+        """The fields of each branch and tag, as `for-each-ref` takes ``args``; empty ones left out.
+
+        A name may hold any character but a few of ASCII: others than git's own end no line and no
+        word. One that is not UTF-8 cannot be named here, and is left out. ``order`` are settings.
+        """
+        form = " ".join(f"%({each})" for each in fields)
+        settings = [part for each in order for part in ("-c", each)]
+        done = self.call(*settings, "for-each-ref", f"--format={form}", *args)
+        if not done.ok:
+            raise SourceError(f"{what}: git for-each-ref: {last_line(done)}")
+        lines = (line for line in done.stdout.split("\n") if line and UNDECODED not in line)
+        return [[part for part in line.split(" ") if part] for line in lines]
 
 
 def git(

@@ -32,6 +32,13 @@ def plain(text: str) -> str:
     return UNSAFE.sub(_shown, SEQUENCE.sub("", text))
 
 
+def shown(text: str) -> str:
+    """The text with each character that a terminal would obey as its number, as JSON writes it."""
+    if text.isascii() and text.isprintable():
+        return text
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
+
+
 def plain_bytes(block: bytes) -> bytes:
     """A piece of a log, without the control characters that steer a terminal."""
     return block.translate(None, LOGGED)

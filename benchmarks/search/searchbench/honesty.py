@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import exp, log
+from pathlib import Path
 from statistics import fmean, median
 
 from scipy.stats import binom, poisson
@@ -33,6 +36,8 @@ PARTS_IN = (PLAIN, QUIET, "slow runs", "heavy tails", "neighbours steal")
 SURE = 0.95  # of a stated chance: so sure is every name
 INTERVAL = (0.93, 0.97)
 MOST_WRONG = 0.02
+RUNS_BEFORE = Path(__file__).with_name("runs_before.json")  # medians of each family, at a8a01284
+MOST_MORE = 1.25  # times those, over all families
 MOST_RATIO = 1.5  # runs, over those of the clairvoyant
 BY_CHANCE = 0.05  # a count that is rarer than this where the target is met misses it
 
@@ -120,6 +125,7 @@ def honesty(plays: Plays) -> Iterator[Target]:
         for each in made
     ]
     yield from _true(ours)
+    yield from _no_more_runs(plays)
     yield from _efficient(plays)
 
 
@@ -148,6 +154,25 @@ def _true(plays: Sequence[Play]) -> Iterator[Target]:
             wanted=f"at most {MOST_WRONG:.0%}",
             measured=f"{failed[1]:.1%} ± {failed[2]:.1%} of {failed[0]}",
             met=failed[1] <= MOST_WRONG,
+        )
+
+
+def _no_more_runs(plays: Plays) -> Iterator[Target]:
+    """The mean over families, on a log scale: what one takes more, another may take less."""
+    before: dict[str, float] = json.loads(RUNS_BEFORE.read_text())
+    times = [
+        median(each.runs for each in made) / before[family]
+        for (family, method), made in by_family(plays).items()
+        if method == OURS and family in before
+    ]
+    if times:
+        mean = fmean(map(log, times))
+        yield Target(
+            what="median runs of a family",
+            wanted=f"at most {MOST_MORE:g} times what they were at a8a01284",
+            measured=f"{exp(mean):.2f} times, from {min(times):.2f} to {max(times):.2f} in "
+            f"{len(times)} families",
+            met=exp(mean) <= MOST_MORE,
         )
 
 

@@ -79,11 +79,10 @@ def doctor(
     }  # fmt: skip
     for name in (name for name, given in needs_noise.items() if given):
         raise UsageError(f"{name} needs --noise", hint="`dsbisect doctor --help`")
-    from rich.console import Console
-
+    from dsbisect.cli.shown_output import shown_console
     from dsharness.doctor.checkup import examine
 
-    errors = Console(stderr=True)
+    errors = shown_console(stderr=True)
     with errors.status("looking", spinner="line") as status:
         diagnosis = examine(fresh=fresh, progress=lambda what: status.update(f"checking: {what}"))
     if as_json:
@@ -107,9 +106,10 @@ def document(diagnosis: Diagnosis) -> dict[str, object]:
 
 
 def _print(diagnosis: Diagnosis) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from dsbisect.cli.shown_output import shown_console
 
     table = Table(box=None, pad_edge=False)
     table.add_column("check", no_wrap=True)
@@ -120,7 +120,7 @@ def _print(diagnosis: Diagnosis) -> None:
         if check.fix:
             result.append(f"\nfix: {check.fix}", style="bold")
         table.add_row(check.name, Text(check.level, style=STYLES[check.level]), result)
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = shown_console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(table)
     console.print(summary(diagnosis), markup=False)
 

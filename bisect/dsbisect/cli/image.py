@@ -38,8 +38,7 @@ def build(
 
     Example: dsbisect image build debian-12 debian-13 --relock
     """
-    from rich.console import Console
-
+    from dsbisect.cli.shown_output import shown_console
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import load_matrix
     from dsharness.model import Image
@@ -58,7 +57,7 @@ def build(
     if as_json:
         typer.echo(json.dumps([_facts(row, result) for row, result in made.items()], indent=2))
     else:
-        Console().print(_table([each for each in made.values() if isinstance(each, Image)]))
+        shown_console().print(_table([each for each in made.values() if isinstance(each, Image)]))
     failures = [each for each in made.values() if isinstance(each, DsbisectError)]
     for failure in failures[1:]:
         typer.echo(f"error: {failure}", err=True)
@@ -72,8 +71,7 @@ def show_list(*, as_json: AsJson = False) -> None:
 
     Example: dsbisect image list --json
     """
-    from rich.console import Console
-
+    from dsbisect.cli.shown_output import shown_console
     from dsharness.containers.engine_probe import detect
     from dsimages.image_set import list_images
 
@@ -81,7 +79,7 @@ def show_list(*, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([_facts(image.candidate_id, image) for image in images], indent=2))
     else:
-        Console().print(_table(images))
+        shown_console().print(_table(images))
 
 
 @app.command("manifest")

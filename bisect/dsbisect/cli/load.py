@@ -112,8 +112,7 @@ def load(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect load ldap://127.0.0.1:3389 --users users.tsv --rate 50 --json
     """
-    from rich.console import Console
-
+    from dsbisect.cli.shown_output import shown_console
     from dsbisect.load_study import LoadRequest, drive_load, live_workload
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, load_matrix
@@ -157,7 +156,7 @@ def load(  # noqa: PLR0913 - each is an option
         relock=relock,
         keep=keep,
     )
-    console = Console(stderr=True, highlight=False)
+    console = shown_console(stderr=True, highlight=False)
 
     def show(what: str) -> None:
         console.print(what, markup=False, soft_wrap=True)

@@ -118,8 +118,7 @@ def measure_by_address(
     options: AddressOptions, matrix: Path | None, *, keep: bool, as_json: bool
 ) -> None:
     """Print what is asked for, do it, and print the result."""
-    from rich.console import Console
-
+    from dsbisect.cli.shown_output import shown_console
     from dsharness.matrix import load_matrix
 
     request = request_of(options)
@@ -127,7 +126,7 @@ def measure_by_address(
     if as_json:
         typer.echo(result.model_dump_json(indent=2))
         return
-    console = Console()
+    console = shown_console()
     for part in shown(result):
         console.print(part)
 
@@ -150,13 +149,12 @@ def request_of(options: AddressOptions) -> AddressRequest:
 
 
 def _run(matrix: Matrix, request: AddressRequest, *, keep: bool) -> AddressResult:
-    from rich.console import Console
-
+    from dsbisect.cli.shown_output import shown_console
     from dsbuilds.built_row import load_image
     from dsharness.containers.engine_probe import detect
     from dsharness.measure.by_address import measure_address
 
-    console = Console(stderr=True, highlight=False)
+    console = shown_console(stderr=True, highlight=False)
 
     def show(what: str) -> None:
         console.print(what, markup=False, soft_wrap=True)
@@ -267,7 +265,7 @@ def measure(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect measure --address ldap://127.0.0.1:3389 --users users.tsv --json
     """
-    from rich.console import Console
+    from dsbisect.cli.shown_output import shown_console
 
     if address is not None:
         refuse(
@@ -328,7 +326,7 @@ def measure(  # noqa: PLR0913 - each is an option
     if as_json:
         typer.echo(json.dumps([sample.model_dump(mode="json") for sample in taken], indent=2))
     else:
-        Console().print(_table(taken))
+        shown_console().print(_table(taken))
     if not any(sample.valid for sample in taken):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 

@@ -258,8 +258,9 @@ def _print_table(lines: list[dict[str, object]]) -> None:
     if not lines:
         typer.echo("no campaign yet: `dsbisect reproduce` runs the default ones")
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from dsbisect.cli.shown_output import shown_console
 
     table = Table(box=None, pad_edge=False)
     for name in lines[0]:
@@ -269,4 +270,4 @@ def _print_table(lines: list[dict[str, object]]) -> None:
         )
     for line in lines:
         table.add_row(*(_cell(name, value) for name, value in line.items()))
-    Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, markup=False).print(table)
+    shown_console(width=None if sys.stdout.isatty() else PIPED_WIDTH, markup=False).print(table)

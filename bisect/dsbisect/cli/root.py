@@ -22,9 +22,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from dsbisect.cli.shown_output import shown_output
 from dsharness.errors import DsbisectError, ExitCode, UsageError
 from dsharness.paths import logs_home, unwritable_cache
-from dsharness.plain_text import without_credentials
+from dsharness.plain_text import shown, without_credentials
 from dsharness.process.command import NO_SPACE, owners_alone
 from dsharness.process.deadline import forget_request, keep_request
 
@@ -54,7 +55,12 @@ def _distinguished() -> Iterator[None]:
 
 
 def run(application: typer.Typer) -> NoReturn:
-    """Run one command; every end has its documented exit code."""
+    """Run one command; every end has its documented exit code, all that it prints is shown."""
+    with shown_output():
+        _run(application)
+
+
+def _run(application: typer.Typer) -> NoReturn:
     forget_request()
     for number in STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
@@ -113,7 +119,7 @@ def _defect() -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "w", encoding="utf-8", opener=owners_alone) as stream:
-            stream.write(trace)
+            stream.write(shown(trace))
     except OSError as error:
         return f"{message}\n  log: cannot be written: {error}\n  next: please report it\n{trace}"
     return f"{message}\n  log: {path}\n  next: please report it"

@@ -53,9 +53,8 @@ def schemes(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect schemes debian-13-openldap --scheme ARGON2 --scheme SSHA512 --json
     """
-    from rich.console import Console
-
     from dsbisect.cli.search_progress import WatchOfLabs
+    from dsbisect.cli.shown_output import shown_console
     from dsbisect.schemes_study import SchemesRequest, SchemesStudy
     from dsbuilds.build_request import check_rows
     from dsharness.containers.engine_probe import detect
@@ -78,8 +77,8 @@ def schemes(  # noqa: PLR0913 - each is an option
     if as_json:
         typer.echo(json.dumps([line.model_dump(mode="json") for line in lines], indent=2))
     else:
-        console = Console()
-        console = console if console.is_terminal else Console(width=PIPED_WIDTH)
+        console = shown_console()
+        console = console if console.is_terminal else shown_console(width=PIPED_WIDTH)
         for part in shown(lines):
             console.print(part)
     if any(line.failed for line in lines):

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Self, TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from dsbisect.cli.shown_output import shown_console
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS, METRICS, RATE
 from dsharness.model import DECIDER, Boundary, Campaign, Sample
@@ -32,7 +33,7 @@ class Watch:
     """A ``Watcher`` for people."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = shown_console(stderr=True, highlight=False)
         self._begin = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),

@@ -174,10 +174,7 @@ def _releases(repository: Repository, *, needed: bool) -> str:
 
 def _tags(repository: Repository) -> dict[str, str]:
     """Each tag and the commit that it leads to, the newest version first."""
-    listed = repository.git.must(
-        "for-each-ref", "--sort=-version:refname",
-        "--format=%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)", PREFIX,
-        what=f"list the tags of {repository.source}",
-    )  # fmt: skip
-    entries = (line.split() for line in listed.splitlines())
-    return {name.removeprefix(PREFIX): rest[-1] for name, *rest in entries if rest[-2] == "commit"}
+    fields = ("refname", "objecttype", "objectname", "*objecttype", "*objectname")
+    what = f"list the tags of {repository.source}"
+    listed = repository.git.refs("--sort=-version:refname", PREFIX, fields=fields, what=what)
+    return {name.removeprefix(PREFIX): rest[-1] for name, *rest in listed if rest[-2] == "commit"}

@@ -200,9 +200,11 @@ def replied(replies: Sequence[ClientAnswer]) -> dict[str, bytes]:
     for answer in replies:
         try:
             told = json.loads(answer.found) if answer.ok else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        found |= {plain(place): text.encode("latin-1", "replace") for place, text in told.items()}
+        if isinstance(told, dict):
+            texts = ((plain(place), str(text)) for place, text in told.items())
+            found |= {place: text.encode("latin-1", "replace") for place, text in texts}
     return found
 
 

@@ -60,12 +60,13 @@ class ReleaseNames:
     def nearest(self, commit: str) -> str:
         """A tag, a release branch, what `git describe` says, or else the short hash."""
         git = self.repository.git
-        asked = ("for-each-ref", "--points-at", commit, "--format=%(refname)")
-        tags = git.must(*asked, "refs/tags", what=f"name {commit[:SHORT]}").split()
-        names = [tag.removeprefix("refs/tags/") for tag in tags]
+        asked, what = ("--points-at", commit), f"name {commit[:SHORT]}"
+        names = [
+            tag.removeprefix("refs/tags/") for (tag,) in git.refs(*asked, "refs/tags", what=what)
+        ]
         releases = [name for name in names if self._is_release(name)]
-        branches = git.must(*asked, "refs/heads", "refs/remotes", what=f"name {commit[:SHORT]}")
-        known = [*releases, *names, *self._maintained(branches.split())]
+        branches = git.refs(*asked, "refs/heads", "refs/remotes", what=what)
+        known = [*releases, *names, *self._maintained(name for (name,) in branches)]
         if known:
             return plain(self._short(known[0]))
         match = f"--match={self.source.release_tags}"
@@ -74,14 +75,13 @@ class ReleaseNames:
 
     def refs(self) -> dict[str, str]:
         """The tags of releases and the branches that they are made from, and where each leads."""
-        listed = self.repository.git.must(
-            "for-each-ref", "--format=%(refname) %(objectname)", "refs/tags", "refs/heads",
-            "refs/remotes", what="list the releases",
+        listed = self.repository.git.refs(
+            "refs/tags", "refs/heads", "refs/remotes",
+            fields=("refname", "objectname"), what="list the releases",
         )  # fmt: skip
-        known = dict(line.split(" ") for line in listed.splitlines())
         return {
             ref: commit
-            for ref, commit in known.items()
+            for ref, commit in listed
             if self._is_release(ref.removeprefix("refs/tags/")) or any(self._maintained([ref]))
         }
 
@@ -116,20 +116,17 @@ class ReleaseNames:
 
     def _tags(self) -> list[str]:
         """Every release, oldest first."""
-        previews = [part for each in PREVIEWS for part in ("-c", f"versionsort.suffix={each}")]
-        listed = self.repository.git.must(
-            *previews, "for-each-ref", "--sort=version:refname", "--format=%(refname:strip=2)",
-            "refs/tags", what="list the releases",
+        previews = [f"versionsort.suffix={each}" for each in PREVIEWS]
+        listed = self.repository.git.refs(
+            "--sort=version:refname", "refs/tags", fields=("refname:strip=2",), order=previews,
+            what="list the releases",
         )  # fmt: skip
-        return [tag for tag in listed.split() if self._is_release(tag)]
+        return [tag for (tag,) in listed if self._is_release(tag)]
 
     def _holding(self, commit: str) -> set[str]:
         """Every tag and branch with a commit in it."""
-        listed = self.repository.git.must(
-            "for-each-ref", "--contains", commit, "--format=%(refname)",
-            what=f"list what has {commit[:SHORT]}",
-        )  # fmt: skip
-        return set(listed.split())
+        what = f"list what has {commit[:SHORT]}"
+        return {name for (name,) in self.repository.git.refs("--contains", commit, what=what)}
 
     def _is_release(self, tag: str) -> bool:
         return fnmatchcase(tag, self.source.release_tags)

@@ -128,6 +128,8 @@ def _fetch(copy: Git, origin: Origin, limit: Deadline) -> None:
             f"{source} cannot be fetched: {last_line(done)}",
             hint="check the address, the network and who may read it",
         )
+    if not head:
+        copy.must("update-ref", "-d", HEAD, what=f"forget what {source} had checked out")
 
 
 def _borrow(copy: Git, origin: Origin, folder: Path) -> None:
@@ -164,11 +166,9 @@ def _refs_of_origin(repository: Git) -> dict[str, str]:
 
 def _refs(repository: Git, *more: str) -> dict[str, str]:
     """Branches, tags and ``more``."""
-    listed = repository.must(
-        "for-each-ref", "--format=%(refname) %(objectname)", *BRANCHES_AND_TAGS, *more,
-        what=f"list the branches and tags of {repository.folder}",
-    )  # fmt: skip
-    return dict(line.split(" ") for line in listed.splitlines())
+    what = f"list the branches and tags of {repository.folder}"
+    listed = repository.refs(*BRANCHES_AND_TAGS, *more, fields=("refname", "objectname"), what=what)
+    return dict(listed)
 
 
 # The text of a commit can contain anything except a NUL.

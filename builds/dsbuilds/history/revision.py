@@ -112,12 +112,9 @@ def _release_tags(number: str) -> list[str]:
 
 def _refs(git: Git) -> dict[str, str]:
     """Each branch and tag, and the commit it leads to."""
-    listed = git.must(
-        "for-each-ref", "--format=%(refname) %(objectname) %(*objectname)", *PLACES,
-        what="list branches and tags",
-    )  # fmt: skip
-    entries = (line.split() for line in listed.splitlines())
-    return {name: hashes[-1] for name, *hashes in entries}
+    fields = ("refname", "objectname", "*objectname")
+    listed = git.refs(*PLACES, fields=fields, what="list branches and tags")
+    return {name: hashes[-1] for name, *hashes in listed}
 
 
 def _near(name: str, refs: dict[str, str]) -> list[str]:

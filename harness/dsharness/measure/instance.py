@@ -156,9 +156,14 @@ class Instance:
         return _known(self.home.meter.used_us) if self.home else None
 
     def look(self) -> Look | None:
-        """None also where it no longer answers."""
-        home, endpoint = self.home, self.endpoint
-        return _known(lambda: home.system.look(endpoint)) if home else None
+        """None also where it no longer answers, or not as it has to: why is in the log."""
+        if self.home is None:
+            return None
+        try:
+            return self.home.system.look(self.endpoint)
+        except (InstanceError, OSError) as error:
+            self.home.container.note(f"it could not be looked at: {error}")
+            return None
 
     def objections(self, seen: Look) -> tuple[str, ...]:
         """Why it is not what was made."""

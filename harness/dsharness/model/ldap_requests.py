@@ -54,7 +54,8 @@ WRITES = frozenset(
     }
 )  # fmt: skip
 
-Template = Annotated[str, Field(max_length=65536)]
+# Without control characters: no name or value of a request has a NUL.
+Template = Annotated[str, Field(max_length=65536, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
 # Values that so many users share, each under an index.
 SHARERS = {"surname": 5, "given_name": 20, "phone": 200}
 MASKS = frozenset(
@@ -94,7 +95,9 @@ class LdapStep(Value):
     value: Template = Field(
         default="{value}", description="that it is compared with or becomes, or a new name"
     )
-    result: NonNegativeInt = Field(default=0, description="the code that its answer must have")
+    result: NonNegativeInt = Field(
+        default=0, lt=1 << 31, description="the code that its answer must have"
+    )
     entries: NonNegativeInt | None = Field(
         default=None, description="that a search must find; by default any number"
     )

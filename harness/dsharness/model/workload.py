@@ -33,6 +33,13 @@ from dsharness.model.ldap_requests import (
 )
 from dsharness.model.value import Identifier, Value
 
+# More than any machine does: what is typed wrongly is refused where it stands, not hours later.
+Connections = Annotated[PositiveInt, Field(le=10_000)]
+Count = Annotated[PositiveInt, Field(le=10_000_000)]
+CountOrZero = Annotated[NonNegativeInt, Field(le=10_000_000)]
+PerSecond = Annotated[PositiveFloat, Field(le=10_000_000)]
+Duration = Annotated[PositiveFloat, Field(le=86_400)]
+
 
 class WorkloadBase(Value):
     """What every tool's workload says; none of its parameters is left to the tool's default."""
@@ -44,15 +51,17 @@ class WorkloadBase(Value):
         default=None, exclude_if=lambda file: file is None,
         description="what `--workload` takes, if it is no part of a matrix; set by the loader",
     )  # fmt: skip
-    threads: PositiveInt = 4
+    threads: Connections = 4
     warmup_s: PositiveInt = Field(
-        default=1, description="seconds before a server's first run, which also tell its speed"
+        default=1,
+        le=3600,
+        description="seconds before a server's first run, which also tell its speed",
     )
-    duration_s: PositiveFloat = Field(
+    duration_s: Duration = Field(
         default=2.0, description="seconds that a run should last; it has as many operations"
     )
-    operations: PositiveInt = Field(default=200, description="the fewest operations of a run ...")
-    most_s: PositiveFloat = Field(
+    operations: Count = Field(default=200, description="the fewest operations of a run ...")
+    most_s: Duration = Field(
         default=4.0, description="... unless they take longer than so many seconds"
     )
 
@@ -137,8 +146,8 @@ class DirectoryWorkload(WorkloadBase):
     """A load on some of a directory's users."""
 
     protocol: ClassVar[str] = "ldap"
-    users: PositiveInt = Field(default=1000, description="users that the directory holds")
-    distinct_users: PositiveInt = Field(default=1000, description="users that the load is about")
+    users: Count = Field(default=1000, description="users that the directory holds")
+    distinct_users: Count = Field(default=1000, description="users that the load is about")
 
     @property
     def distinct_entries(self) -> int:
@@ -199,7 +208,7 @@ class LdaploadWorkload(DirectoryWorkload):
     """Requests of several kinds to a directory, by the lab's own load."""
 
     tool: Literal["ldapload"] = "ldapload"
-    threads: PositiveInt = Field(default=4, description="connections, each with one request")
+    threads: Connections = Field(default=4, description="connections, each with one request")
     silent: NonNegativeInt = Field(
         default=0, le=20_000, description="more connections, which are bound and ask for nothing"
     )
@@ -214,8 +223,8 @@ class LdaploadWorkload(DirectoryWorkload):
         default=(), exclude_if=lambda plugins: not plugins,
         description="of 389-ds that are switched on before the directory is filled",
     )  # fmt: skip
-    groups: NonNegativeInt = Field(default=0, description="that the directory holds too ...")
-    members: NonNegativeInt = Field(default=0, description="... and of its users in each of them")
+    groups: CountOrZero = Field(default=0, description="that the directory holds too ...")
+    members: CountOrZero = Field(default=0, description="... and of its users in each of them")
     photo_bytes: NonNegativeInt = Field(
         default=0, le=1 << 20, description="of a `jpegPhoto` in each user's entry"
     )
@@ -224,7 +233,7 @@ class LdaploadWorkload(DirectoryWorkload):
         description="users that each task of `kind: import-task` imports",
     )  # fmt: skip
     requests: tuple[LdapRequest, ...] = Field(min_length=1)
-    scheduled: PositiveFloat | None = Field(
+    scheduled: PerSecond | None = Field(
         default=None, description="requests begun in a second, whatever waits; by default as many "
         "as are answered"
     )  # fmt: skip
@@ -388,7 +397,7 @@ class ImportWorkload(DirectoryWorkload):
 
     tool: Literal["import"] = "import"
     operation: Literal["import"] = "import"
-    users: PositiveInt = Field(default=1000, description="users that are imported")
+    users: Count = Field(default=1000, description="users that are imported")
     distinct_users: Literal[1] = 1
 
     @property
@@ -431,16 +440,16 @@ class DnsperfWorkload(WorkloadBase):
     protocol: ClassVar[str] = "dns"
     tool: Literal["dnsperf"] = "dnsperf"
     operation: Literal["query"] = "query"
-    threads: PositiveInt = 1
+    threads: Connections = 1
     transport: Transport = Transport.UDP
     names: PositiveInt = Field(
         default=1000, le=1 << 24, description="names of the zone, all asked for in turn"
     )
-    clients: PositiveInt = Field(default=20, description="sockets that queries are sent from")
-    outstanding: PositiveInt = Field(default=100, description="queries that wait for an answer")
-    timeout_s: PositiveInt = Field(default=5, description="a query is lost after so long")
-    buffer_kb: PositiveInt = Field(default=200, description="of each socket, in either direction")
-    scheduled: PositiveFloat | None = Field(
+    clients: Connections = Field(default=20, description="sockets that queries are sent from")
+    outstanding: Count = Field(default=100, description="queries that wait for an answer")
+    timeout_s: PositiveInt = Field(default=5, le=3600, description="a query is lost after so long")
+    buffer_kb: Count = Field(default=200, description="of each socket, in either direction")
+    scheduled: PerSecond | None = Field(
         default=None, description="queries begun in a second, whatever waits; by default as many "
         "as are answered"
     )  # fmt: skip
@@ -477,12 +486,12 @@ class DnsloadWorkload(WorkloadBase):
     protocol: ClassVar[str] = "dns"
     tool: Literal["dnsload"] = "dnsload"
     operation: Literal["query"] = "query"
-    threads: PositiveInt = Field(default=20, description="sockets, each with one query")
+    threads: Connections = Field(default=20, description="sockets, each with one query")
     transport: Transport = Transport.UDP
     names: PositiveInt = Field(
         default=1000, le=20_000, description="names of the zone, all asked for in turn"
     )
-    scheduled: PositiveFloat | None = Field(
+    scheduled: PerSecond | None = Field(
         default=None, description="queries begun in a second, whatever waits; by default as many "
         "as are answered"
     )  # fmt: skip
@@ -523,13 +532,13 @@ class KrbloadWorkload(WorkloadBase):
     protocol: ClassVar[str] = "kerberos"
     tool: Literal["krbload"] = "krbload"
     operation: Literal["ticket"] = "ticket"
-    threads: PositiveInt = Field(default=4, description="users that wait for an answer")
+    threads: Connections = Field(default=4, description="users that wait for an answer")
     transport: Transport = Transport.UDP
     proof: Proof = Proof.NONE
     users: PositiveInt = Field(
         default=1000, le=20_000, description="users of the realm, all in turn"
     )
-    scheduled: PositiveFloat | None = Field(
+    scheduled: PerSecond | None = Field(
         default=None, description="tickets asked for in a second, whatever waits; by default as "
         "many as are answered"
     )  # fmt: skip

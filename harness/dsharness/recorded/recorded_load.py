@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Literal
 
 from ldap3.core.results import RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE
 
@@ -32,7 +33,8 @@ _SCOPE = re.compile(r'" scope=(?P<scope>[012]) filter="')
 _PART = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9;.-]*|[0-9.]+)=(?P<value>[^()]*)")
 _DN = re.compile(r' dn="(?P<dn>.*?)"')
 _METHOD = re.compile(r"method=(\S+)")
-_SCOPES = ("base", "one", "subtree")
+Scope = Literal["base", "one", "subtree"]
+_SCOPES: tuple[Scope, ...] = ("base", "one", "subtree")
 MANAGER = "cn=directory manager"
 COMPARED = frozenset({RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE})
 DEEP = 50
@@ -93,7 +95,7 @@ def _search(details: str, error: int, entries: int) -> LdapRequest:
     )
 
 
-def _search_parts(details: str) -> tuple[str, str, str, str]:
+def _search_parts(details: str) -> tuple[str, Scope, str, str]:
     """Base, scope, filter and attributes; a name may hold what stands between them."""
     head, mark, attributes = details.rpartition(_ATTRS)
     between = None

@@ -200,3 +200,8 @@ def test_replies_are_places_and_a_failed_try_has_none() -> None:
     )
     failed = ClientAnswer(name="b", ok=False, found="refused")
     assert replied([told, failed]) == {"the reply to anyone: cn=monitor": b"\xff"}
+
+
+@pytest.mark.parametrize("found", ["[1]", '{"a": 1}', "7", "null", "[" * 5000, "1" * 5000])
+def test_replies_of_another_shape_are_no_defect(found: str) -> None:
+    assert len(replied([ClientAnswer(name="a", ok=True, found=found)])) <= 1

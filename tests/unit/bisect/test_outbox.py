@@ -163,6 +163,15 @@ def test_a_file_is_written_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
+    ["https://host/a\nb", "https://ho\x00st/", "mail:a\x1b@b", "file:a\x00", "github:a/b\r"],
+)
+def test_a_place_with_control_characters_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="it holds control characters"):
+        outlet(text, {"GITHUB_TOKEN": "t"})
+
+
+@pytest.mark.parametrize(
+    "text",
     ["", "file:", "mail:nobody", "github:one", "github:a/b c", "ftp://x", "nowhere:x", "gitlab:x"],
 )
 def test_what_is_no_place_is_refused(text: str) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from dsbuilds.edits.dirsrv.scheme_edits import hashed_with
+from dsharness.errors import SourceError
 from dsharness.model import Promise
 from dsvalidate.check import Gate, Status
 from dsvalidate.dirsrv.population import SchemeUser, stores
@@ -117,15 +121,34 @@ def test_a_stored_value_is_of_its_scheme() -> None:
     assert not stores("{SSHA}x", "NS-MTA-MD5")
 
 
-def test_shipped_tests_and_what_is_in_their_way(tmp_path: Path) -> None:
-    archive = tmp_path / "x.debian.tar.xz"
-    files = {"debian/tests/control": CONTROL, "debian/tests/setup": "#!/bin/sh\n", "debian/x": ""}
+def debian_archive(folder: Path, files: Mapping[str, bytes]) -> Path:
+    archive = folder / "x.debian.tar.xz"
     with tarfile.open(archive, "w:xz") as tar:
-        for name, text in files.items():
+        for name, content in files.items():
             member = tarfile.TarInfo(name)
-            member.size = len(text)
-            tar.addfile(member, io.BytesIO(text.encode()))
-    unpack(archive, tmp_path)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return archive
+
+
+@pytest.mark.parametrize("name", ["../../../x", "/x", ".x", "a/b"])
+def test_a_shipped_test_has_a_plain_name(tmp_path: Path, name: str) -> None:
+    """The report's file is called after it."""
+    control = f"Tests: {name} fine\nDepends: \xff\n".encode("latin-1")
+    unpack(debian_archive(tmp_path, {"debian/tests/control": control}), tmp_path)
+    assert [test.name for test in shipped_tests(tmp_path)] == ["fine"]
+
+
+def test_a_damaged_source_package_is_one_clear_error(tmp_path: Path) -> None:
+    archive = debian_archive(tmp_path, {"debian/tests/control": CONTROL.encode()})
+    archive.write_bytes(archive.read_bytes()[:-20])
+    with pytest.raises(SourceError, match="cannot be unpacked"):
+        unpack(archive, tmp_path)
+
+
+def test_shipped_tests_and_what_is_in_their_way(tmp_path: Path) -> None:
+    tests = {"debian/tests/control": CONTROL.encode(), "debian/tests/setup": b"#!/bin/sh\n"}
+    unpack(debian_archive(tmp_path, {**tests, "debian/x": b""}), tmp_path)
     assert not (tmp_path / "debian/x").exists()
     tests = {test.name: test for test in shipped_tests(tmp_path)}
     assert list(tests) == ["setup", "other", "third"]

@@ -175,6 +175,16 @@ def test_a_branch_without_commits_does_not_mean_the_origins(past: Past, tmp_path
         Repository.open(str(tmp_path / "clone")).revision("HEAD")
 
 
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_head_that_leads_nowhere_any_more_is_not_the_old_one(past: Past, scheme: str) -> None:
+    source = f"{scheme}{past.folder}"
+    assert Repository.open(source).revision("HEAD") == past["one"]
+    past.git("symbolic-ref", "HEAD", "refs/heads/gone")
+    with pytest.raises(SourceError, match="no revision 'HEAD'"):
+        Repository.open(source).revision("HEAD")
+    assert Repository.open(source).revision("topic") == past["two"]
+
+
 @pytest.mark.whole
 def test_what_only_the_checkout_remembers(past: Past, tmp_path: Path) -> None:
     clone = tmp_path / "clone"

@@ -412,6 +412,25 @@ def test_a_value_that_cannot_be_read_is_told_once(tmp_path: Path) -> None:
         ("distinct_users: 50", "distinct_users: 51", ":6: workloads[0].distinct_users"),
         ("{user}", "{usr}", ":7: workloads[0].requests: value 'search, filter (cn={usr}), entr"),
         ("    users: 50", "    user: 50", ":5: workloads[0].user: value '50': unknown key"),
+        ("    users: 50", "    users: 1e12", ":5: workloads[0].users: value '1e12'"),
+        (
+            "    users: 50",
+            "    users: 10000001",
+            ":5: workloads[0].users: value '10000001'",
+        ),
+        (
+            "  - id",
+            "  - scheduled: 1e308\n    id",
+            ":2: workloads[0].scheduled: value '1e308'",
+        ),
+        ("  - id", "  - scheduled: .inf\n    id", ":2: workloads[0].scheduled: value '.inf'"),
+        (
+            "  - id",
+            "  - threads: 1000000000\n    id",
+            ":2: workloads[0].threads: value '1000000000'",
+        ),
+        ("  - id", "  - duration_s: 1e300\n    id", ":2: workloads[0].duration_s: value '1e300'"),
+        ("(cn={user})", "(cn={user}\\0)", ":8: workloads[0].requests[0].filter: "),
         ("workloads:", "workload:", ":1: workload"),
         ("  - id", "  - {id: x, title: x, tool: dnsperf}\n  - id", "at most 1; here are 2"),
         (

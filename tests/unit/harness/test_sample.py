@@ -36,7 +36,7 @@ from dsharness.model.stored_password import StoredPassword, stored_in
 from dsharness.process.command import Completed
 from dsharness.systems import Seed
 from dsharness.systems.ldap import directory_system
-from dsharness.systems.ldap.directory import Site
+from dsharness.systems.ldap.directory import Entry, Site
 from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsharness.systems.ldap.dirsrv import Dirsrv
 
@@ -65,6 +65,7 @@ class World:
         self.frozen_s = 0.0
         self.killed = False
         self.end_noted = False
+        self.third_counter, self.noted = "modifyentryops", list[str]()
         self.use(0)
 
     def use(self, more_us: int) -> None:
@@ -84,15 +85,16 @@ class World:
             read=lambda dn, *names: self.read(*names),
         )
 
-    def read(self, *names: str) -> dict[str, list[str]]:
+    def read(self, *names: str) -> Entry:
         known = {
             "vendorVersion": "389-Directory/3.1.2",
             "nsslapd-backend-implement": "mdb",
             "simpleauthbinds": str(self.binds),
             "entriesreturned": "0",
-            "modifyentryops": "0",
+            self.third_counter: "0",
         }
-        return {name: [known[name]] for name in names}
+        held = [name for name in names if name in known]
+        return Entry("cn=monitor", {name: [known[name].encode()] for name in held})
 
     def execute(self, *argv: str, limit_s: float, behind: tuple[str, ...] = ()) -> Completed:
         """The load: as many binds as requested, 5 ms of the server's CPU time each."""
@@ -161,8 +163,9 @@ class _Home:
         self.start = Start(seconds=1.5)
         self.meter = UsageMeter(source="cgroup-v2", path=world.cgroup, pid=1)
         self.container = SimpleNamespace(
-            log=Path("server.log"), state=world.state, overfilled=lambda: None
-        )
+            log=Path("server.log"), state=world.state, overfilled=lambda: None,
+            note=world.noted.append,
+        )  # fmt: skip
         self.ended_by_now = lambda: not world.alive
         self.ended = world.note_end
 
@@ -172,6 +175,14 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path)
     monkeypatch.setattr(directory_system, "connect", world.connect)
     return world
+
+
+def test_a_commit_that_renames_a_counter_cannot_be_judged_and_ends_nothing(world: World) -> None:
+    world.third_counter = "modifyentryoperations"
+    sample = take_sample(world.bench, turn_of(WORKLOAD, 3, campaign_id="c"))
+    assert not sample.valid
+    assert "the server's own count of operations could not be read" in sample.invalid
+    assert "cn=monitor has no modifyentryops in the served directory" in world.noted[0]
 
 
 def test_a_good_run_becomes_a_valid_sample(world: World) -> None:

@@ -21,3 +21,15 @@ def test_what_builds_the_package_is_pinned_and_locked():
     assert {
         f"{each['name']}{each['specifier']}" for each in locked["manifest"]["build-constraints"]
     } == set(constrained)
+
+
+USES = re.compile(r"^\s*(?:- )?uses: (?P<what>.+)$", re.MULTILINE)
+BY_HASH = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+
+def test_actions_are_pinned_by_hash_with_the_release_as_a_comment():
+    """A tag can be moved to other code by whoever owns it, or takes it over."""
+    files = [*ROOT.glob(".github/workflows/*.yml"), *ROOT.glob("examples/github-actions/*.yml")]
+    used = [what for file in files for what in USES.findall(file.read_text(encoding="utf-8"))]
+    assert used
+    assert [what for what in used if BY_HASH.fullmatch(what) is None] == []

@@ -16,7 +16,7 @@ from searchbench.comparison import differences, family_differences, read_old
 from searchbench.driver import read
 from searchbench.families import EFFICIENCY, FAMILIES, MOST_KINDS, family_cells
 from searchbench.findings import Finding, Said, step_at
-from searchbench.honesty import honesty, honesty_report, missed
+from searchbench.honesty import RUNS_BEFORE, honesty, honesty_report, missed
 from searchbench.kinds import Kind, Truth
 from searchbench.methods import CLAIRVOYANT, OURS
 from searchbench.peer_scenarios import MAIN
@@ -242,12 +242,12 @@ def test_what_is_stated_must_be_true_as_often() -> None:
     named = replace(made(), effect_holds=True)
     held = [*[named] * 38, *[replace(named, effect_holds=False)] * 2]
     plays = [*held, *[NONE_SAID] * 40]
-    assert [each.met for each in honesty({(cell, OURS): plays})] == [True] * 4
+    assert [each.met for each in honesty({(cell, OURS): plays})] == [True] * 5
     assert missed(plays) == []
     wrongs = [replace(made(fair=False), wrong=Wrong.PLACE, effect_holds=False)] * 12
     hidden = [replace(NONE_SAID, none_holds=False, wrong=Wrong.NONE)] * 8
     worse = [*held, *wrongs, *[NONE_SAID] * 40, *hidden]
-    assert not any(each.met for each in honesty({(cell, OURS): worse}))
+    assert [each.met for each in honesty({(cell, OURS): worse})] == [False] * 4 + [True]
     assert missed(worse) == ["named", "none", "interval too narrow", "wrong"]
     assert missed([named] * 400) == ["interval too wide"]
 
@@ -262,6 +262,16 @@ def test_runs_are_held_to_those_of_the_clairvoyant() -> None:
     (found,) = honesty(plays)
     assert not found.met
     assert "1.55 times" in found.measured
+
+
+@pytest.mark.parametrize(("more", "met"), [(1.2, True), (1.3, False)])
+def test_runs_are_held_to_those_of_before(more: float, met: object) -> None:
+    before = json.loads(RUNS_BEFORE.read_text())
+    cells = {cell.group: cell for cell in family_cells() if cell.group in before}
+    assert len(cells) == len(before), "a family was renamed"
+    plays = {(cell, OURS): [made(runs=round(more * before[name]))] for name, cell in cells.items()}
+    found = by_name(list(honesty(plays)))
+    assert found["median runs of a family"].met is met
 
 
 def test_every_family_has_its_row() -> None:
