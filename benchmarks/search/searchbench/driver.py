@@ -66,6 +66,7 @@ def read(boundary: Boundary) -> Finding:
         every=every,
         suspects=suspects,
         effect=_effect(boundary),
+        counts=boundary.counts.difference_interval if boundary.counts else None,
         way={"slower": 1, "faster": -1}.get(boundary.direction, 0),
         confidence=boundary.confidence,
         visible=_log_of(boundary.smallest_visible_pct),

@@ -30,7 +30,7 @@ DUETS = ", in duets"
 
 PLAIN = "noise of 2 to 6 %"
 QUIET, LOUD = "noise of 1 to 3 %", "noise of 5 to 20 %"
-BASE = Kind(n=64, cv_pct=(2.0, 6.0), either_way=True, budget=MOST_RUNS)
+BASE = Kind(n=64, cv_pct=(2.0, 6.0), either_way=True, budget=MOST_RUNS, proved=True)
 LAWS: Mapping[str, Mapping[str, object]] = {
     PLAIN: {},
     QUIET: {"cv_pct": (1.0, 3.0)},
@@ -119,8 +119,7 @@ def _others() -> dict[str, tuple[Kind, ...]]:
 FAMILIES: Mapping[str, tuple[Kind, ...]] = {**_laws(), **_others()}
 EFFICIENCY: Mapping[str, tuple[Kind, ...]] = {
     f"efficiency, {noise}{DUETS * duets}": tuple(
-        Kind(n=128, d=d, cv_pct=cv_pct, either_way=True, budget=MOST_RUNS, duets=duets)
-        for d in (2.0, 4.0)
+        replace(BASE, n=128, d=d, cv_pct=cv_pct, duets=duets) for d in (2.0, 4.0)
     )
     for noise, cv_pct in ((QUIET, (1.0, 3.0)), (LOUD, (5.0, 20.0)))
     for duets in (False, True)

@@ -27,6 +27,7 @@ class Finding:
     suspects: frozenset[int] | None = None  # when undecided: where a step must be; a ramp's range
     effect: tuple[float, float] | None = None  # the interval of its log, above 0 is slower
     way: int = 0  # 1 where what is named is slower, -1 where it is faster
+    counts: tuple[float, float] | None = None  # of a count: the interval of its difference
     confidence: float | None = None
     visible: float | None = None  # a log: the smallest step that could have been seen
 

@@ -66,8 +66,11 @@ class Machine:
     slow one. The noise of each is its own.
     """
 
-    def __init__(self, world: World, most_runs: int = MOST_RUNS) -> None:
+    def __init__(
+        self, world: World, most_runs: int = MOST_RUNS, speed_seed: int | None = None
+    ) -> None:
         self.world = world
+        self.speed_seed = world.seed if speed_seed is None else speed_seed
         self.most_runs = most_runs
         self.runs = 0
         self.built: set[int] = set()  # with those that failed: they were paid for too
@@ -188,7 +191,7 @@ class Machine:
 
     @property
     def _seeds(self) -> tuple[int, int]:
-        return self.world.seed, SPEEDS
+        return self.speed_seed, SPEEDS
 
     @property
     def _day(self) -> int:

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dsharness.model import DECIDER
 from searchbench.findings import Finding, Said
 from searchbench.kinds import Kind, Truth
 from searchbench.machine import MOST_RUNS, Machine, Spent
 from searchbench.methods import METHODS, Stopwatch
+from searchbench.proof import proved
 from searchbench.worlds import World, draw
 
 MOST = 0.5  # of a ramp must be in the range that is named, and of that range in the ramp
@@ -103,6 +105,9 @@ def effect_holds(world: World, finding: Finding) -> bool | None:
     named = [step for step in world.steps if holds(world, finding, step)]
     if not named or finding.effect is None or world.kind.one_layout:
         return None
+    if finding.counts is not None and world.kind.counts is not None:
+        before, after = world.kind.counts
+        return finding.counts[0] <= after - before <= finding.counts[1]
     low, high = finding.effect
     return any(low <= size <= high for size in _sizes(world, named))
 
@@ -189,6 +194,8 @@ def play(method: str, kind: Kind, seed: int, most_runs: int = MOST_RUNS) -> Play
     machine, watch = Machine(world, most_runs), Stopwatch()
     try:
         finding = METHODS[method](world, machine, watch)
+        if kind.proved and kind.metric == DECIDER:
+            finding = proved(finding, world)
     except Spent:
         finding = Finding(said=Said.STOPPED)
     return Play(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -20,6 +20,7 @@ STRETCHES = 3
 DRAWN, SCATTER, ODD, WAY, LAYOUT, STARTS, FLAKY, LIMIT, NEAR = 0, 3, 5, 7, 8, 9, 10, 11, 12
 FLAKY_SHARE = 1 / 3  # of the candidates, where runs fail at random
 NO_COUNT = 1e-6  # instead of 0, which has no log
+NEXT_BUILD = 10**15  # between the seeds of one history's builds: other noise
 NEXT_NIGHT = 1_000_000  # between the seeds of one history's nights: more than there are histories
 
 
@@ -43,6 +44,11 @@ class World:
     @property
     def n(self) -> int:
         return len(self.levels)
+
+    def rebuilt(self, build: int) -> World:
+        """The same sources, built once more: other builds of them, and other runs."""
+        scatter = _scatter(self.kind, self.seed, self.steps, self.levels, build)
+        return replace(self, scatter=scatter, seed=self.seed + build * NEXT_BUILD)
 
     @property
     def size(self) -> float:
@@ -194,25 +200,30 @@ def _jump(kind: Kind, at: int, size: float) -> float:
     return size
 
 
-def _scatter(kind: Kind, seed: int, steps: tuple[int, ...], levels: Floats) -> Floats | None:
+def _scatter(
+    kind: Kind, seed: int, steps: tuple[int, ...], levels: Floats, *build: int
+) -> Floats | None:
     layouts = kind.layout_pct[1] > 0 or kind.one_layout
     if not kind.scatter_pct and not kind.odd_pct and not layouts:
         return None
-    scatter = np.random.default_rng([seed, SCATTER]).normal(0.0, kind.scatter_pct / 100, kind.n)
+    chance = np.random.default_rng([seed, SCATTER, *build])
+    scatter = chance.normal(0.0, kind.scatter_pct / 100, kind.n)
     if kind.odd_pct:
         near = {at for step in steps for at in (step - 1, step)}
         places = [at for at in range(1, kind.n - 1) if at not in near]
         odd = int(np.random.default_rng([seed, ODD]).choice(places))
         scatter[odd] += math.log1p(kind.odd_pct / 100)
     if layouts:
-        scatter += _layouts(kind, seed, levels)
+        scatter += _layouts(kind, seed, levels, *build)
     return np.asarray(scatter, dtype=np.float64)
 
 
-def _layouts(kind: Kind, seed: int, levels: Floats) -> Floats:
+def _layouts(kind: Kind, seed: int, levels: Floats, *build: int) -> Floats:
     """Each build has one of two, by chance."""
     rng = np.random.default_rng([seed, LAYOUT])
     apart = math.log1p(rng.uniform(*kind.layout_pct) / 100)
+    if build:
+        rng = np.random.default_rng([seed, LAYOUT, *build])
     second = rng.random(kind.n) < 0.5
     added = np.where(second, apart, -apart)
     if kind.one_layout:
