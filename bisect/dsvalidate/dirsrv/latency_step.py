@@ -112,7 +112,7 @@ class LongRequests:
         """Whether so many would hardly ever be patched's if each were as often stock's."""
         both = self.patched + self.stock
         ways = sum(math.comb(both, number) for number in range(self.patched, both + 1))
-        return ways < CHANCE * 2**both
+        return ways < CHANCE * (1 << both)
 
     def __str__(self) -> str:
         return f"{self.ms} ms more in {self.patched} of {self.blocks} blocks, stock {self.stock}"
