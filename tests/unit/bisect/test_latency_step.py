@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dsvalidate.check import Check, Status
 from dsvalidate.dirsrv.latency_step import (
     BLOCKS,
+    LEAST_PAIRS,
     REQUESTS,
     cheap_user,
     latency_checks,
@@ -28,10 +29,11 @@ PAIRS = 16
 
 @dataclass
 class Server:
-    """Answers after a random time; every tenth bind after ``sleep_us`` more."""
+    """Answers after a random time; one bind of ``each`` after ``sleep_us`` more."""
 
     seed: int
     sleep_us: float = 0.0
+    each: int = 10
     waits: int = 3
     stalls: float = 0.01
     asked: dict[str, int] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class Server:
         self.asked[kind] = self.asked.get(kind, 0) + 1
         self._switches += self.waits
         stall = 50_000 if self._random.random() < self.stalls else 0
-        sleep = self.sleep_us if kind == "bind" and self.asked[kind] % 10 == 0 else 0
+        sleep = self.sleep_us if kind == "bind" and self.asked[kind] % self.each == 0 else 0
         return 200 * self._random.lognormvariate(0, 0.3) + stall + sleep
 
     def switches(self) -> int:
@@ -69,6 +71,34 @@ def test_a_sleep_of_20_ms_in_one_of_ten_binds_fails_and_nothing_else_does() -> N
     others = {name: check.status for name, check in found.items() if name != "latency-bind"}
     assert {*others} == {"latency-search", "latency-modify", "context-switches"}
     assert Status.FAILED not in others.values()
+
+
+@pytest.mark.parametrize(("each", "stalls"), [(450, 0.0), (450, 0.01), (1000, 0.0)])
+def test_a_second_in_one_of_a_thousand_binds_fails(each: int, stalls: float) -> None:
+    """Neither the median nor one in a hundred shows it."""
+    patched = Server(seed=11, sleep_us=1_000_000, each=each, stalls=stalls)
+    found = checks_of(patched, Server(seed=12, stalls=stalls), LEAST_PAIRS)
+    check = found.pop("latency-bind")
+    assert check.status is Status.FAILED
+    assert "500 ms more in" in check.found
+    assert check.figures["longest, patched"].startswith("1\u202f00")
+    assert Status.FAILED not in {other.status for other in found.values()}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_machine_that_stands_still_now_and_then_accuses_nobody(seed: int) -> None:
+    """Moments of either side, each of which delays several requests."""
+
+    @dataclass
+    class Stalling(Server):
+        def timed(self, kind: str, count: int) -> Sequence[float]:
+            took = super().timed(kind, count)
+            late = 600_000 if self._random.random() < 0.05 else 0
+            return [one + late * (at < 20) for at, one in enumerate(took)]
+
+    found = checks_of(Stalling(seed=seed, stalls=0.0), Stalling(seed=seed + 50, stalls=0.0))
+    assert Status.FAILED not in {check.status for check in found.values()}
 
 
 def test_a_lock_held_longer_is_seen_on_a_machine_that_stalls() -> None:

@@ -368,6 +368,9 @@ def test_users_that_someone_named_bind_on_connections_of_their_own() -> None:
     first, *binds = [line.split(" ") for line in text.splitlines()]
     assert first == ["first", "0", "-", "-", ""]
     assert {line[0] for line in binds} == {"connect+bind"}
+    worker = Worker(number=1, seconds=30, per_second=5)
+    assert options(LOAD.live_argv(load, server, "/load", worker), "--errors") == ["1"]
+    assert options(LOAD.live_argv(workload(), OWN, "/load", worker), "--errors") == []
     assert all(line[1:5] == ["0", "-", "-", "connect"] for line in binds)
     bodies = [bytes.fromhex(line[8]) for line in binds]
     for user in named:

@@ -162,7 +162,7 @@ def test_what_is_changed_is_sound(place: Path) -> None:
     assert len(gate_for([CRATES_IO], SETTINGS.decode()).allowed) > 2
 
 
-@fuzzed(8, 400)
+@fuzzed(8, 150)
 @given(content=mutations((ROOT / "matrix.yaml").read_bytes(), YAML_WORDS))
 def test_a_matrix(place: Path, content: bytes) -> None:
     path = place / "matrix.yaml"
@@ -171,7 +171,7 @@ def test_a_matrix(place: Path, content: bytes) -> None:
         load_matrix(path)
 
 
-@fuzzed(12, 2000)
+@fuzzed(12, 600)
 @given(content=mutations(WORKLOAD, YAML_WORDS))
 def test_a_workload_file(place: Path, content: bytes) -> None:
     path = place / "mine.yaml"
@@ -180,7 +180,7 @@ def test_a_workload_file(place: Path, content: bytes) -> None:
         assert find_workload(MATRIX, str(path)).title is not None
 
 
-@fuzzed(12, 2000)
+@fuzzed(12, 600)
 @given(content=mutations(WATCH, YAML_WORDS))
 def test_a_watch_file(place: Path, content: bytes) -> None:
     path = place / "watch.yaml"
@@ -189,7 +189,7 @@ def test_a_watch_file(place: Path, content: bytes) -> None:
         understood_watch(read_watch(path, MATRIX), MATRIX)
 
 
-@fuzzed(20, 3000)
+@fuzzed(20, 1000)
 @given(content=mutations(LOCK, TOML_WORDS))
 @example(content=LOCK)
 def test_a_cargo_lock(content: bytes) -> None:
@@ -200,7 +200,7 @@ def test_a_cargo_lock(content: bytes) -> None:
             tomllib.loads(text)
 
 
-@fuzzed(20, 3000)
+@fuzzed(20, 1000)
 @given(content=mutations(SETTINGS, TOML_WORDS))
 def test_settings_of_cargo(content: bytes) -> None:
     gate_for([CRATES_IO], content.decode(errors="replace"))
@@ -216,7 +216,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         yield imported(folder / "files", "a small source")
 
 
-@fuzzed(15, 1000)
+@fuzzed(15, 400)
 @given(
     content=mutations(PATCH, PATCH_WORDS)
     | mutations(b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n", PATCH_WORDS)
