@@ -23,6 +23,7 @@ from dsharness.model import (
     CampaignKind,
     Sample,
     Setup,
+    Starts,
     Turn,
     TurnState,
     WayName,
@@ -113,7 +114,7 @@ class SampleSource(Protocol):
     @property
     def setup(self) -> Setup: ...
 
-    def prepare_more(self, candidates: Sequence[str]) -> None:
+    def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None:
         """Build and fill at the same time what a turn needs; errors come from ``ready``."""
         ...
 
@@ -184,7 +185,7 @@ class TurnTaker:
         if self.record.store.turn_state(turn.id) not in {None, TurnState.PLANNED}:
             return
         self.record.put(turn)
-        self.lab.prepare_more(turn.candidates)
+        self.lab.prepare_more(turn.candidates, turn.starts)
         for candidate in turn.candidates:
             try:
                 self.lab.ready(candidate)
@@ -377,6 +378,7 @@ def turn_of(
         workload=workload,
         way=way,
         machine=machine,
+        starts=step.starts,
     )
 
 

@@ -26,6 +26,7 @@ class LabConditions:
     way: Way
     keep: bool = False
     of_start: bool = False  # what decides has one value for each start of a server
+    of_age: bool = False  # it is told by what a server goes on to do, long after its start
 
     @classmethod
     def on(
@@ -55,6 +56,7 @@ class LabConditions:
             ),
             keep=keep,
             of_start=decider.of_start,
+            of_age=decider.of_age,
         )  # fmt: skip
 
     @property

@@ -29,7 +29,7 @@ from dsharness.measure.import_run import Stoppable
 from dsharness.measure.instance import Wrapper, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench
 from dsharness.measure.ways import Importing
-from dsharness.model import Image, Machine, Procedure, Sample, Setup, Turn
+from dsharness.model import Image, Machine, Procedure, Sample, Setup, Starts, Turn
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
@@ -109,6 +109,8 @@ class Laboratory:
         self._resources = ExitStack()
         self._benches: dict[str, tuple[Bench, ExitStack]] = {}
         self._served: Counter[str] = Counter()  # turns of each one's server since it started
+        self._starts: Counter[str] = Counter()  # of each one's servers so far
+        self._owed_s: dict[str, float] = {}  # what its start took longer than its runs since
         self._loader: Image | None = None
         self._wrapper: Wrapper | None = None
         self._runtimes: Mapping[str, str] = {}  # as they were when the ends were ready
@@ -200,8 +202,11 @@ class Laboratory:
             self._wrapper = self._wrapper_of_way()
             self._runtimes = dict(self._supply.runtimes)
 
-    def prepare_more(self, candidates: Sequence[str]) -> None:
+    def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None:
         """The same for what is needed next; the error of one that fails comes from ``ready``."""
+        if starts == "anew" and not self._conditions.of_age:
+            for candidate in candidates:
+                self.retire(candidate)
         self._even_ages(candidates)
         known = self.goldens.keys() | self._refused.keys()
         missing = [each for each in candidates if each not in known]
@@ -241,12 +246,26 @@ class Laboratory:
         self._served.update(turn.candidates)
         # what else the machine does changes no count
         measuring = partial(self.spent.on, "runs") if way.counts else self._measuring
+        before_s = self.spent.each_s["runs"]
         taken = way.take(turn, benches, measuring)
         once = turn.workload.writes or self._conditions.of_start  # then it is not measured again
         for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
             if once or (not sample.valid and not at.usable):
                 self.retire(candidate)
             yield sample
+        self._part(turn, (self.spent.each_s["runs"] - before_s) / len(turn.candidates))
+
+    def _part(self, turn: Turn, ran_s: float) -> None:
+        """End the servers of a search's turn whose start cost no more than their runs.
+
+        A server may be some per cent slower from its start to its end: where its memory lies and
+        how its tables are hashed is drawn once. In new servers this is noise, and no difference.
+        """
+        for candidate in self._benches.keys() & set(turn.candidates):
+            self._owed_s[candidate] -= ran_s
+            afforded = self._owed_s[candidate] <= 0 and not self._conditions.of_age
+            if turn.starts != "kept" and afforded:
+                self.retire(candidate)
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
@@ -326,14 +345,16 @@ class Laboratory:
                 raise self._refused.pop(candidate)
             if candidate not in self.goldens:
                 self.goldens[candidate] = self._golden(candidate)
-            loader = self._loader
+            loader, before_s = self._loader, self.spent.each_s["fills"]
             with self.spent.on("fills"):
                 started = retry_if_killed(lambda: self._started(candidate, loader))
+            self._owed_s[candidate] = self.spent.each_s["fills"] - before_s
             self._benches[candidate] = started
         return self._benches[candidate][0]
 
     def _started(self, candidate: str, loader: Image | None) -> tuple[Bench, ExitStack]:
         cpus, keep = self._conditions.way.cpus, self._conditions.keep
+        self._starts[candidate] += 1
         with ExitStack() as made:
             instance = made.enter_context(
                 serve(self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep)
@@ -347,6 +368,7 @@ class Laboratory:
                         cpus,
                         self.machine,
                         self._procedure,
+                        start=self._starts[candidate],
                         keep=keep,
                     )
                 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from dsharness.errors import InconclusiveError
-from dsharness.model import Boundary, Sample, Turn, TurnState
+from dsharness.model import Boundary, Sample, Starts, Turn, TurnState
 from dssearch.question import (
     MOST_DISTURBED,
     Answer,
@@ -49,7 +49,17 @@ def advance(
         why=step.why,
         remaining=step.remaining,
         outlook=step.outlook,
+        anew=step.anew,
+        starts=_starts(search, step),
     )
+
+
+def _starts(search: Search, step: Wanted) -> Starts:
+    """What a server is like by chance, such as where its memory lies, lasts until its next start."""
+    if step.anew:
+        return "anew"
+    rests = search.keeps if isinstance(search, Rounds) else not search.looks
+    return "kept" if rests else "afforded"
 
 
 def history_of(
@@ -160,11 +170,12 @@ class Rounds:
     looks: ClassVar[bool] = False
     missing: Callable[[History], int]  # so many further turns are wanted
     open_end: bool = False  # whether more may be asked of its campaign later
+    keeps: bool = True  # a server from one turn to the next
     later: int = 0  # samples that its user wants of other questions afterwards, for the ETA
 
     @classmethod
-    def of(cls, number: int) -> Rounds:
-        return cls(missing=lambda history: number - history.rounds)
+    def of(cls, number: int, *, keeps: bool = True) -> Rounds:
+        return cls(missing=lambda history: number - history.rounds, keeps=keeps)
 
     def next_step(
         self, question: Question, history: History, pending: Pending = ()

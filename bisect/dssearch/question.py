@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import find_metric
-from dsharness.model import DECIDER, Boundary, Sample
+from dsharness.model import DECIDER, Boundary, Sample, Starts
 
 FAILED_RUNS = 3  # that many in a row make a candidate unmeasurable
 MOST_DISTURBED = 20  # runs in a row
@@ -162,6 +162,7 @@ class Wanted:
     why: str
     remaining: int  # samples still expected after this turn, for the ETA
     outlook: Outlook | None = None
+    anew: bool = False  # with new servers, whatever their start takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +171,7 @@ class Measure(Wanted):
 
     turn: int
     attempt: int = 1
+    starts: Starts = "kept"
 
 
 @dataclass(frozen=True, kw_only=True)

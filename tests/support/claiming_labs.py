@@ -26,6 +26,7 @@ from dsharness.model import (
     Procedure,
     Sample,
     Setup,
+    Starts,
     Turn,
 )
 from dslab.campaign_loop import CampaignOrder
@@ -46,7 +47,7 @@ class Benches:
         self.unmeasurable: Mapping[str, str] = {}
         self.setup = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
-    def prepare_more(self, candidates: Sequence[str]) -> None: ...
+    def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None: ...
 
     def ready(self, candidate: str) -> None:
         """Everything is, here."""

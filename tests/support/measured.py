@@ -9,7 +9,7 @@ from worlds import World
 
 from dsharness.errors import InstanceError
 from dsharness.measure.sample import PROCEDURE
-from dsharness.model import Machine, Procedure, Sample, Setup, Turn
+from dsharness.model import Machine, Procedure, Sample, Setup, Starts, Turn
 
 
 def own(sample: Sample, turn: Turn) -> Sample:
@@ -38,7 +38,7 @@ class WorldBenches:
     def setup(self) -> Setup:
         return Setup(machine=Machine(id=self.machine), procedure=Procedure(version=PROCEDURE))
 
-    def prepare_more(self, candidates: Sequence[str]) -> None: ...
+    def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None: ...
 
     def ready(self, candidate: str) -> None:
         if candidate in self.refuses:

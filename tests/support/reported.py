@@ -24,6 +24,7 @@ from dsharness.model import (
     Procedure,
     Sample,
     Setup,
+    Starts,
     Turn,
     UserOrder,
 )
@@ -232,7 +233,7 @@ class Benches:
     def identities(self) -> Mapping[str, str]:
         return {name: f"golden-{name}" for name in self.rows}
 
-    def prepare_more(self, candidates: Sequence[str]) -> None: ...
+    def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None: ...
 
     def ready(self, candidate: str) -> None:
         """It always is."""

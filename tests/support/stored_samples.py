@@ -22,7 +22,9 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 COUNTS = st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1)
 ZONES = st.sampled_from([timezone.utc, timezone(timedelta(hours=5, minutes=30)), None])  # noqa: UP017
 TIMES = st.datetimes(timezones=ZONES).map(lambda moment: moment.isoformat())
-MEASUREMENTS = st.builds(Measurement, value=NUMBERS, unit=TEXTS)
+MEASUREMENTS = st.builds(
+    Measurement, value=NUMBERS, unit=TEXTS, quantum=st.just(0.0) | st.floats(1e-9, 1e9)
+)
 FACTS = TEXTS | st.integers() | st.booleans() | st.lists(st.integers(), max_size=2).map(tuple)
 WORKLOADS = st.builds(
     LdcltWorkload, id=st.just("w"), title=TEXTS, duration_s=st.floats(1e-9, 1e9)
@@ -57,4 +59,6 @@ ANY_SAMPLE = st.builds(
     bench=st.none() | BENCHES,
     log=TEXTS,
     session=TEXTS,
+    start=st.integers(0, 2**40),
+    at_least=st.dictionaries(WORDS, MEASUREMENTS, max_size=2),
 )

@@ -200,7 +200,7 @@ def scatter_of_builds(
         order = CampaignOrder(
             question=ask.question(f"{repository.name}:layouts", names),
             workload=ask.workload,
-            search=Rounds.of(runs),
+            search=Rounds.of(runs, keeps=False),
             lab=laboratory,
             store=store,
             kind="measure",
@@ -218,7 +218,7 @@ def to_see(step: float, names: Sequence[str], metric: str) -> Rounds:
         pilot = [logs_of(history.of(name)[:PILOT_RUNS], metric) for name in names]
         return runs_each(pilot, step) - history.rounds
 
-    return Rounds(missing=missing)
+    return Rounds(missing=missing, keeps=False)
 
 
 def logs_of(samples: Iterable[Sample], metric: str) -> list[float]:

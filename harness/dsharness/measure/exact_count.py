@@ -97,6 +97,7 @@ def take_count(at: Bench, turn: Turn, counter: Counter, gate: Gate = count_objec
         turn=turn.number,
         attempt=turn.attempt,
         started_at=started_at,
+        start=at.start,
         duration_s=0.0,
         operations=operations,
         metrics=metrics,

@@ -103,6 +103,7 @@ class Metric:
     # Another metric that shows what this one cannot: CPU time does not show locks and queues.
     witness: str | None = None
     of_start: bool = False  # one value for each start: every turn begins with a new server
+    of_age: bool = False  # first loads fill caches: only a server that goes on tells it
     of_server: bool = False  # all that it did, also what was not for the load's operations
     of_load: bool = False  # not usable when the load itself had no CPU left
     of_pace: bool = False  # not usable where a schedule says how many operations begin

@@ -44,7 +44,7 @@ from dsharness.systems.system import SHARED_FOLDER, CannotCount, Look
 
 LOAD_FOLDER = "/load"
 BY_SIGNAL = 128  # a shell's status of a program that was ended by signal N is so much more
-PROCEDURE = 5  # samples of another way of measuring are not mixed with these
+PROCEDURE = 6  # samples of another way of measuring are not mixed with these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +58,7 @@ class Bench:
     machine: Machine
     facts: BenchFacts
     counts: bool = False  # whether the CPU counts instructions here
+    start: int = 0  # which of its candidate's servers this is; 0: not known
     pause_files: tuple[Path, ...] = ()
     at_rest: Probed = field(default_factory=dict)  # of the server before its first load
     pace: dict[str, float] = field(default_factory=dict)  # workload -> operations a second so far
@@ -81,6 +82,7 @@ def bench(
     machine: Machine,
     procedure: Procedure,
     *,
+    start: int = 0,
     keep: bool = False,
 ) -> Iterator[Bench]:
     """Put the pinned load generator next to a server; of ours it reaches the loopback only.
@@ -117,6 +119,7 @@ def bench(
             machine=machine,
             facts=home.facts(procedure) if home else BenchFacts(procedure=procedure),
             counts=host_counts(),
+            start=start,
             pause_files=_pause_files(instance.state(), load.state()),
             at_rest=_probed(instance.processes()),
         )
@@ -265,6 +268,7 @@ def sample_of(
         attempt=turn.attempt,
         started_at=runs[0].started_at,
         session=session_id(),
+        start=at.start,
         duration_s=read.active_s,
         operations=read.operations,
         metrics=measured(read),

@@ -142,6 +142,11 @@ class TurnState(StrEnum):
     GIVEN_UP = "given up"  # interrupted before its last sample; it is taken again
 
 
+# Of the servers of a turn's candidates: kept from the turn before; anew where a start costs no more
+# than the runs since the last one; anew in any case.
+Starts = Literal["kept", "afforded", "anew"]
+
+
 class TurnTime(Value):
     """What a machine's time was spent on for a turn; each second counts once."""
 
@@ -160,6 +165,10 @@ class Turn(Value):
     workload: Workload
     way: WayName = "in turn"
     machine: str = Field(default="", description="id of the one that takes it; empty: any")
+    starts: Starts = Field(
+        default="kept", exclude_if=lambda starts: starts == "kept",
+        description="whether its candidates' servers start anew for it",
+    )  # fmt: skip
     state: TurnState = TurnState.PLANNED
     refused: dict[str, str] = Field(
         default_factory=dict, description="candidate that cannot be measured -> why"

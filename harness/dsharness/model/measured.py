@@ -112,6 +112,10 @@ class Measurement(Value):
 
     value: float
     unit: str
+    quantum: float = Field(
+        default=0.0, exclude_if=lambda step: not step,
+        description="the step in which it is read: what is meant lies within half of it either way",
+    )  # fmt: skip
 
 
 class ToolRuns(Value):
@@ -193,9 +197,17 @@ class Sample(Value):
     attempt: int = Field(default=1, description="at that turn")
     started_at: str = Field(description="UTC, ISO 8601")
     session: str = Field(default="", description="one start of the lab: what it may all be off by")
+    start: int = Field(
+        default=0, exclude_if=lambda number: not number,
+        description="which start of its candidate's server in that session; 0: not known",
+    )  # fmt: skip
     duration_s: float = Field(description="how long the load was at work")
     operations: int
     metrics: dict[str, Measurement] = Field(description="by name; what could not be read is absent")
+    at_least: dict[str, Measurement] = Field(
+        default_factory=dict, exclude_if=lambda bounds: not bounds,
+        description="of a run whose time was up: by name, what is no worse than it is",
+    )  # fmt: skip
     machine: Machine
     calibrator_us: float | None = Field(description="CPU time of one fixed piece of work")
     steal_pct: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,7 @@ from dsharness.machine.host import CpuShares, machine_id, place_id
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.sample import Bench
 from dsharness.measure.ways import Duet, InTurn
-from dsharness.model import Image, LdcltWorkload, Settings, Turn
+from dsharness.model import Image, LdcltWorkload, Settings, Starts, Turn
 from dsharness.process.deadline import forget_request, keep_request
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import KINDS, Laboratory, SpentTime
@@ -191,14 +191,62 @@ def test_a_server_that_has_told_all_that_it_can_is_not_measured_again(
     assert ended == ({"a": 3, "b": 3} if servers == 3 else {})
 
 
+@pytest.mark.parametrize(
+    ("starts", "start_s", "of_age", "served"),
+    [
+        ("kept", 1.5, False, [1, 1, 1, 1, 1, 1]),  # a measurement: one server's samples
+        ("afforded", 1.5, False, [1, 2, 3, 4, 5, 6]),
+        ("afforded", 7.0, False, [1, 1, 1, 2, 2, 2]),  # dear: as many turns as it takes long
+        ("afforded", 1.5, True, [1, 1, 1, 1, 1, 1]),  # a leak shows in a server that goes on
+        ("anew", 700.0, False, [1, 2, 3, 4, 5, 6]),
+        ("anew", 1.5, True, [1, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_a_search_asks_new_servers_where_a_start_costs_no_more_than_the_runs(
+    starts: Starts, start_s: float, of_age: bool, served: list[int]
+) -> None:
+    """A server that is slow from its start on, by chance, would be taken for a slow candidate."""
+    made, hands, seen = lab(), Hands(), list[tuple[int, int]]()
+    made.spent = SpentTime(hands)
+
+    def start(candidate: str, _: object) -> tuple[Bench, ExitStack]:
+        made._starts[candidate] += 1
+        hands.at += start_s
+        bench = SimpleNamespace(usable=True, start=made._starts[candidate])
+        return bench, ExitStack()  # type: ignore[return-value]
+
+    made._started = start  # type: ignore[method-assign]
+    way = Taken(takes=lambda: setattr(hands, "at", hands.at + 6.0))
+    made._conditions = replace(made._conditions, way=way, of_age=of_age)  # type: ignore[arg-type]
+    made.goldens |= dict.fromkeys("ab", SimpleNamespace(key="k"))  # type: ignore[arg-type]
+    for number in range(6):
+        turn = turn_of(LOAD, number, "a", "b").model_copy(update={"starts": starts})
+        made.prepare_more(turn.candidates, turn.starts)
+        for name in turn.candidates:
+            made.ready(name)
+        first, second = (made._bench(name).start for name in "ab")
+        seen.append((first, second))
+        list(made.take(turn))
+    assert seen == [(each, each) for each in served]
+
+
+LOAD = LdcltWorkload(id="load", title="a load", operation="search")
+
+
+@dataclass
 class Taken:
-    """A way that takes nothing."""
+    """A way that takes nothing, in the time that a test says."""
 
     name = "in turn"
-    counts = False
+    counts = True  # so that it asks for no lock of this machine
+    takes: Callable[[], None] = lambda: None  # noqa: E731
 
-    def take(self, turn: Turn, benches: object, measuring: object) -> list[Any]:
-        del benches, measuring
+    def take(
+        self, turn: Turn, benches: object, measuring: Callable[[], AbstractContextManager[None]]
+    ) -> list[Any]:
+        del benches
+        with measuring():
+            self.takes()
         return [SimpleNamespace(valid=True) for _ in turn.candidates]
 
 

@@ -35,7 +35,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode, InconclusiveError, InstanceError
 from dsharness.matrix import load_matrix
-from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Turn
+from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Starts, Turn
 from dslab.campaign_loop import CampaignOrder, asked_in_turn
 from dsmany.shared_answers import UnansweredError, asked_together
 from dsresults.store import Store
@@ -70,7 +70,7 @@ class ToyLab:
     def setup(self) -> Setup:
         return SETUP
 
-    def prepare_more(self, candidates: Sequence[str]) -> None: ...
+    def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None: ...
 
     def ready(self, candidate: str) -> None:
         assert candidate in NAMES

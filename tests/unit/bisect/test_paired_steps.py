@@ -16,7 +16,7 @@ from worlds import sample_of, with_metric
 
 from dsharness.errors import CandidateError
 from dsharness.measure.metrics import GROWTH, MEMORY, RATE
-from dsharness.model import Machine, Procedure, Sample, Setup, Turn, Workload
+from dsharness.model import Machine, Procedure, Sample, Setup, Starts, Turn, Workload
 from dsresults.store import Store
 from dsvalidate.check import Check, Status
 from dsvalidate.performs_gate import paired_steps
@@ -48,7 +48,7 @@ class TwoServers:
     def setup(self) -> Setup:
         return Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
-    def prepare_more(self, candidates: Sequence[str]) -> None: ...
+    def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None: ...
 
     def ready(self, candidate: str) -> None: ...
 

@@ -18,13 +18,13 @@ from watchers import RecordingWatcher
 from worlds import World, sample_of
 
 from dsharness.errors import InconclusiveError
-from dsharness.model import LdcltWorkload, Machine, Turn, TurnState
-from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, claimed
+from dsharness.model import LdcltWorkload, Machine, Starts, Turn, TurnState
+from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, claimed, turn_of
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Budget, Costs
 from dssearch.planner import Rounds, advance, history_of, refuse_endless_disturbance
-from dssearch.question import Enough, History, Measure, Question, Search
+from dssearch.question import Enough, History, Measure, Pending, Question, Search, Wanted
 
 LINE = tuple("abcdefgh")
 WORKLOAD = LdcltWorkload(id="w", title="binds")
@@ -130,6 +130,33 @@ def test_a_budget_counts_the_runs_that_are_under_way() -> None:
     assert isinstance(advance(QUESTION, search, history, taken), Measure)
     pending = turn(2, TurnState.PLANNED, "d")
     assert isinstance(advance(QUESTION, search, history, [*taken, pending]), Enough)
+
+
+class Asking(Bayes):
+    """Wants new servers of both ends, whatever it has seen."""
+
+    def next_step(self, question: Question, history: History, pending: Pending = ()) -> Wanted:
+        return Wanted(candidates=question.line[:2], why="to be sure", remaining=0, anew=True)
+
+
+@pytest.mark.parametrize(
+    ("search", "starts"),
+    [
+        (Bayes(), "afforded"),
+        (Asking(), "anew"),
+        (Rounds.of(3), "kept"),
+        (Rounds.of(3, keeps=False), "afforded"),
+    ],
+)
+def test_a_search_s_turns_have_new_servers(search: Search, starts: Starts) -> None:
+    """A measurement's samples are of one server; to tell candidates apart takes several starts."""
+    step = advance(QUESTION, search, History(), [])
+    assert isinstance(step, Measure)
+    assert step.starts == starts
+    turn = turn_of("c", step, workload=WORKLOAD, way="duet", machine="m")
+    assert turn.starts == starts
+    assert ("starts" in turn.model_dump(mode="json")) is (starts != "kept")
+    assert Turn.model_validate_json(turn.model_dump_json()) == turn
 
 
 def test_only_whole_attempts_count() -> None:

@@ -69,7 +69,7 @@ class Laboratory:
             else:
                 told.prepared(row)
 
-    def prepare_more(self, candidates):
+    def prepare_more(self, candidates, starts="kept"):
         pass
 
     def ready(self, candidate):
