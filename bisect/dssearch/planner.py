@@ -9,7 +9,7 @@ again. They differ in where a turn's samples come from. ``Rounds`` are turns wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from dsharness.errors import InconclusiveError
@@ -33,6 +33,7 @@ def advance(
 ) -> Measure | Answer | Enough:
     """Return the next turn, or the answer; ``Enough`` where those under way have to end first."""
     under_way = [turn.candidates for turn in turns if turn.state is TurnState.PLANNED]
+    history = replace(history, ends=(question.line[0], question.line[-1]))
     step = search.next_step(question, history, under_way)
     if not isinstance(step, Wanted):
         return step
@@ -55,7 +56,7 @@ def advance(
 
 
 def _starts(search: Search, step: Wanted) -> Starts:
-    """What a server is like by chance, such as where its memory lies, lasts until its next start."""
+    """What a server is like by chance, as where its memory lies, lasts until its next start."""
     if step.anew:
         return "anew"
     rests = search.keeps if isinstance(search, Rounds) else not search.looks

@@ -6,15 +6,19 @@ state, so an interrupted campaign continues by showing it the stored samples.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Boundary, Sample, Starts
 
-FAILED_RUNS = 3  # that many in a row make a candidate unmeasurable
+# Of a candidate's runs: where fewer are usable, it takes too many to measure it. It is dropped once
+# that is so sure; an end, without which a search says less, needs to be surer.
+USABLE, SURE, SURE_OF_END = 1 / 3, 0.95, 0.99
+ALWAYS = 0.5  # that one always fails: by a crash or a wrong answer, not by its time
 MOST_DISTURBED = 20  # runs in a row
 
 
@@ -54,6 +58,7 @@ class History:
 
     samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     unmeasurable: Mapping[str, str] = field(default_factory=dict)  # candidate -> why
+    ends: tuple[str, ...] = ()  # of the line that is searched
 
     @classmethod
     def of_samples(
@@ -67,17 +72,28 @@ class History:
     def why_not(self, candidate: str) -> str | None:
         """Why a candidate cannot be measured; None when it can.
 
-        A run that was disturbed from outside is repeated, and counts against nobody: unless this
-        candidate's alone are disturbed, again and again.
+        Failing often is a rate: one that has usable runs is dropped only where its failures are
+        clearly more than would let it be measured. A run that was disturbed from outside is
+        repeated, and counts against nobody: unless this candidate's alone are disturbed, again and
+        again.
         """
         if candidate in self.unmeasurable:
             return self.unmeasurable[candidate]
         runs = [sample for sample in self.of(candidate) if not sample.disturbed]
-        latest = runs[-FAILED_RUNS:]
-        if len(latest) == FAILED_RUNS and not any(sample.valid for sample in latest):
-            last = latest[-1]
-            return f"{FAILED_RUNS} runs in a row failed: {'; '.join(last.invalid)} ({last.log})"
+        failed = [sample for sample in runs if not sample.valid]
+        sure = SURE_OF_END if candidate in self.ends else SURE
+        always = 0.0 if any(sample.at_least for sample in failed) else ALWAYS
+        if failed and hardly_usable(len(runs) - len(failed), len(failed), always) >= sure:
+            last, times = failed[-1], f"{len(failed)} of {len(runs)} runs"
+            if len(failed) == len(runs):
+                times = f"{len(runs)} runs in a row"
+            return f"{times} failed: {'; '.join(last.invalid)} ({last.log})"
         return self._why_disturbed(candidate)
+
+    def failure_share(self, candidate: str) -> float:
+        """The chance that its next run fails, as far as its runs tell."""
+        runs = [sample for sample in self.of(candidate) if not sample.disturbed]
+        return sum(not sample.valid for sample in runs) / (len(runs) + 1)
 
     def _why_disturbed(self, candidate: str) -> str | None:
         """The reason where its latest runs were all disturbed, and most others since then not."""
@@ -127,10 +143,27 @@ class History:
                 group = [each for each in group if each.machine.id != here]
             groups[sample.candidate_id] = [*group, sample]
         merged = {name: tuple(group) for name, group in groups.items()}
-        return History(
+        return replace(
+            self,
             samples={**self.samples, **merged},
             unmeasurable={**self.unmeasurable, **unmeasurable},
         )
+
+
+def hardly_usable(usable: int, failed: int, always: float = ALWAYS) -> float:
+    """The chance that less than ``USABLE`` of a candidate's runs are usable.
+
+    Before its runs every share is as likely, and that none is has a chance of its own.
+    """
+    runs = usable + failed + 1
+    below = 1 - sum(
+        math.comb(runs, hits) * USABLE**hits * (1 - USABLE) ** (runs - hits)
+        for hits in range(usable + 1)
+    )
+    if usable:
+        return below
+    sometimes = (1 - always) / runs  # that so many fail in a row
+    return (always + sometimes * below) / (always + sometimes)
 
 
 @dataclass(frozen=True, kw_only=True)

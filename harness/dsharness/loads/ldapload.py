@@ -26,6 +26,7 @@ from dsharness.loads.ldap_request_bytes import (
 )
 from dsharness.loads.load_driver import (
     CUT,
+    OVER_TIME,
     Extent,
     LoadReport,
     Operations,
@@ -150,6 +151,7 @@ class Ldapload:
             ports=_ports(text),
             late=Latencies.of(late) if (late := _late(text)) else None,
             verified="\nfinished\n" in text,
+            expired=OVER_TIME in text,
         )
 
     def objections(self, report: LoadReport) -> Iterator[str]:

@@ -21,6 +21,7 @@ from dsharness.systems.system import Endpoint
 
 CUT = "what the load reports was cut off"
 LOST = "lost query"  # among the errors of a report: nothing came back in time
+OVER_TIME = "the time was over before its operations were"  # as ldapload says it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,7 @@ class LoadReport:
     ports: SourcePorts | None = None
     late: Latencies | None = None  # how late it noticed that operations were due, by its schedule
     verified: bool = False  # it compared each answer with what it must be, and counted the others
+    expired: bool = False  # its time was up before its operations were made
 
     @property
     def rate_per_s(self) -> float | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dsharness.loads import LoadReport
+from dsharness.loads.load_driver import OVER_TIME
 from dsharness.systems.system import CannotCount
 
 COUNT_TOLERANCE = 0.01
@@ -74,6 +75,28 @@ def disturbances(evidence: RunEvidence, gate: Gate = objections) -> tuple[str, .
     if crashed or evidence.of_system or not gate(evidence):
         return ()
     return (*evidence.of_load, *_outside(evidence.conditions))
+
+
+def out_of_time(evidence: RunEvidence) -> bool:
+    """Whether a run was refused for its time alone: then its system is slow, and is not broken.
+
+    What failed, what was disturbed, and what no longer answers tells nothing of a cost.
+    """
+    report, used_us = evidence.report, evidence.server_cpu_us
+    sound = evidence.server_alive and evidence.of_system == () and not evidence.of_load
+    failed = {why for why in report.errors if why != OVER_TIME}
+    undisturbed = not any(_outside(evidence.conditions))
+    made = (report.total or 0) < evidence.operations
+    return report.expired and sound and not failed and undisturbed and made and bool(used_us)
+
+
+def most_operations(evidence: RunEvidence) -> int:
+    """No more than these were made in a run whose time was up, those under way included."""
+    made = evidence.report.total
+    if made is None and isinstance(evidence.server_operations, int):
+        made = evidence.server_operations
+    whole = evidence.operations
+    return whole if made is None else min(whole, max(0, made) + evidence.threads)
 
 
 def load_bound(

@@ -52,7 +52,8 @@ def _run(at: Bench, turn: Turn) -> Run:
         raise WorkloadError(f"{load.id} imports nothing")
     system = _importing(instance.system)
     started_at, before = time_now(), instance.look()
-    seen, wrong = Watched(given=LoadReport()), tuple(instance.objections(before) if before else ())
+    limit_s, seen = 0.0, Watched(given=LoadReport())
+    wrong = tuple(instance.objections(before) if before else ())
     try:
         limit_s = system.bring(box, load.users, FILE)
         instance.system.stop(box)
@@ -82,6 +83,7 @@ def _run(at: Bench, turn: Turn) -> Run:
         calibrator_us=seen.calibrator_us,
         steal_pct=seen.steal_pct,
         usage=seen.usage,
+        limit_s=limit_s,
         load_cpus=len(at.cpus.load),
     )
 
@@ -94,7 +96,7 @@ def _import(box: Container, system: Importer, limit_s: float) -> LoadReport:
 def import_report(done: Completed) -> LoadReport:
     """How it ended, and how long it was at work; nothing says yet how much it imported."""
     if done.timed_out:
-        return LoadReport()
+        return LoadReport(expired=True)
     found = TIMES.search(done.stdout)
     active_s = float(found[2]) - float(found[1]) if found else None
     return LoadReport(active_s=active_s, exit_status=done.status, verified=True)

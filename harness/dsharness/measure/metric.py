@@ -117,11 +117,19 @@ class Metric:
     def slowness(self, sample: Sample) -> float | None:
         """Larger is slower; None where it was not measured."""
         value = sample.value(self.name)
-        if value is not None and self.floor is not None:
+        return None if value is None else self._slowness_of(value)
+
+    def _slowness_of(self, value: float) -> float | None:
+        if self.floor is not None:
             value = max(0.0, value) + self.floor
-        if value is None or value <= 0:
+        if value <= 0:
             return None
         return value if self.smaller_is_better else 1 / value
+
+    def least_slowness(self, sample: Sample) -> float | None:
+        """What its slowness is not below, where its time was up; None where that is not known."""
+        bound = sample.at_least.get(self.name)
+        return None if bound is None else self._slowness_of(bound.value)
 
     def at_slowness(self, value: float, times_slower: float) -> float:
         """The value of what is so many times slower than what has ``value``."""

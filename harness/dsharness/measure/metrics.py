@@ -366,6 +366,14 @@ def measured(read: Readings) -> dict[str, Measurement]:
     }
 
 
+def bounded(read: Readings) -> dict[str, Measurement]:
+    """What is no worse than it is, where more operations or less time was read than there was."""
+    telling = {metric.name for metric in _ALL if metric.of_server or metric is RATE}
+    return {
+        name: value for name, value in measured(read).items() if name in telling and value.value > 0
+    }
+
+
 def find_metric(name: str) -> Metric:
     """The metric of that name; UsageError with the nearest one known."""
     if name not in METRICS:

@@ -21,16 +21,19 @@ from dsharness.measure.gate import (
     RunEvidence,
     disturbances,
     load_bound,
+    most_operations,
     objections,
+    out_of_time,
 )
 from dsharness.measure.instance import Instance, watched
 from dsharness.measure.metric import Probed, Readings
-from dsharness.measure.metrics import measured, probed
+from dsharness.measure.metrics import bounded, measured, probed
 from dsharness.model import (
     BenchFacts,
     Image,
     Latencies,
     Machine,
+    Measurement,
     Procedure,
     Sample,
     Turn,
@@ -44,6 +47,7 @@ from dsharness.systems.system import SHARED_FOLDER, CannotCount, Look
 
 LOAD_FOLDER = "/load"
 BY_SIGNAL = 128  # a shell's status of a program that was ended by signal N is so much more
+TIME_UP = {124, BY_SIGNAL + 9}  # the status of timeout(1) once it has ended a program
 PROCEDURE = 6  # samples of another way of measuring are not mixed with these
 
 
@@ -151,6 +155,7 @@ class Run:
     after: Probed = field(default_factory=dict)
     instructions: int | None = None  # where the CPU counts them
     usage: Usage | None = None
+    limit_s: float = 0.0  # in which its operations were to be made
 
     @property
     def active_s(self) -> float:
@@ -234,6 +239,7 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         after=probed_after,
         instructions=instructions,
         usage=seen.usage,
+        limit_s=size.limit_s,
     )
 
 
@@ -272,6 +278,7 @@ def sample_of(
         duration_s=read.active_s,
         operations=read.operations,
         metrics=measured(read),
+        at_least=_bounds(read, runs, gate),
         machine=at.machine,
         calibrator_us=read.unit_us,
         steal_pct=max(run.steal_pct for run in runs),
@@ -293,6 +300,18 @@ def sample_of(
         bench=at.facts,
         log=str(at.load.log if alive else at.instance.container.log),
     )
+
+
+def _bounds(read: Readings, runs: Sequence[Run], gate: Gate) -> dict[str, Measurement]:
+    """Of runs whose time was up, and nothing else: no more operations were made than were begun."""
+    late = [run for run in runs if out_of_time(run.evidence)]
+    if not late or any(gate(run.evidence) for run in runs if run not in late):
+        return {}
+    operations = sum(
+        most_operations(run.evidence) if run in late else run.report.total or 0 for run in runs
+    )
+    active_s = sum(max(run.active_s, run.limit_s if run in late else 0.0) for run in runs)
+    return bounded(replace(read, operations=operations, active_s=active_s))
 
 
 def _merged(parts: Iterable[Mapping[str, Latencies]]) -> dict[str, Latencies]:
@@ -351,7 +370,10 @@ def execute_load(
     load = _load(workload)
     argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, extent)
     limit_s = extent.limit_s + (0.0 if extent.strict else load.grace_s + 15)
-    return load.parse(at.load.execute(*argv, limit_s=limit_s, behind=behind).stdout)
+    done = at.load.execute(*argv, limit_s=limit_s, behind=behind)
+    report = load.parse(done.stdout)
+    over = done.timed_out or done.status in TIME_UP or (report.active_s or 0.0) >= extent.limit_s
+    return replace(report, expired=report.expired or over)
 
 
 def _counted_load(

@@ -239,7 +239,7 @@ class Taken:
 
     name = "in turn"
     counts = True  # so that it asks for no lock of this machine
-    takes: Callable[[], None] = lambda: None  # noqa: E731
+    takes: Callable[[], None] = lambda: None
 
     def take(
         self, turn: Turn, benches: object, measuring: Callable[[], AbstractContextManager[None]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +20,8 @@ from watchers import RecordingWatcher
 from worlds import World, sample_of
 
 from dsharness.errors import InconclusiveError
-from dsharness.model import LdcltWorkload, Machine, Starts, Turn, TurnState
+from dsharness.measure.metrics import COST
+from dsharness.model import LdcltWorkload, Machine, Sample, Starts, Turn, TurnState
 from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, claimed, turn_of
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
@@ -130,6 +133,69 @@ def test_a_budget_counts_the_runs_that_are_under_way() -> None:
     assert isinstance(advance(QUESTION, search, history, taken), Measure)
     pending = turn(2, TurnState.PLANNED, "d")
     assert isinstance(advance(QUESTION, search, history, [*taken, pending]), Enough)
+
+
+def test_a_candidate_whose_time_is_up_each_time_is_tried_more_often() -> None:
+    """It is slow, and not broken."""
+    late = {"at_least": {"cost": COST.measured(3.0)}}
+    runs = [each.model_copy(update=late) for each in runs_of("a", 0, 7)]
+    assert History.of_samples(runs[:6]).why_not("a") is None
+    assert History.of_samples(runs).why_not("a") is not None
+
+
+def runs_of(name: str, usable: int, failed: int) -> list[Sample]:
+    """The failures come last."""
+    ended = {"invalid": ("the load did not finish",), "log": "x.log"}
+    return [
+        sample_of(name, 1.0, number, **(ended if number >= usable else {}))
+        for number in range(usable + failed)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usable", "failed", "dropped", "end_dropped"),
+    [
+        (0, 2, False, False), (0, 3, True, False), (0, 5, True, False), (0, 6, True, True),
+        (1, 3, False, False), (1, 11, True, False), (1, 15, True, True),
+        (8, 3, False, False), (8, 12, False, False), (8, 60, True, True),
+    ],
+)  # fmt: skip
+def test_failing_often_is_a_rate(
+    usable: int, failed: int, *, dropped: bool, end_dropped: bool
+) -> None:
+    """Three in a row dropped a candidate however many usable runs it had."""
+    known = History.of_samples(runs_of("a", usable, failed))
+    assert (known.why_not("a") is not None) is dropped
+    as_end = replace(known, ends=("a", "z"))
+    why = as_end.why_not("a")
+    assert (why is not None) is end_dropped
+    if why:
+        times = f"{failed} runs in a row" if not usable else f"{failed} of {usable + failed} runs"
+        assert why == f"{times} failed: the load did not finish (x.log)"
+    assert known.failure_share("a") == pytest.approx(failed / (usable + failed + 1))
+    assert known.failure_share("never measured") == 0
+
+
+@dataclass
+class Flaky(World):
+    """Some runs of every candidate are not done in time, by chance."""
+
+    share: float = 0.35
+
+    def sample(self, row: str, turn: int) -> Sample:
+        taken = super().sample(row, turn)
+        late = random.Random(f"late {self.seed}/{row}/{turn}").random() < self.share
+        bound = {"cost": COST.measured(self.costs[row] / 2)}
+        spoilt = {"invalid": ("the load did not finish",), "at_least": bound, "metrics": {}}
+        return taken.model_copy(update=spoilt if late else {})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_runs_that_fail_by_chance_cost_no_candidate(seed: int) -> None:
+    costs = {f"c{number:02}": 1.0 if number < 11 else 1.3 for number in range(16)}
+    found = Flaky(costs, noise=0.04, seed=seed).search(Bayes())
+    assert found.unmeasured == {}
+    assert (found.before, found.after) == ("c10", "c11")
 
 
 class Asking(Bayes):

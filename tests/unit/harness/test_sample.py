@@ -15,9 +15,12 @@ from turns import turn_of
 from dsharness.containers.container import State
 from dsharness.errors import InstanceError
 from dsharness.loads import ldclt
+from dsharness.loads.load_driver import run_size
 from dsharness.machine.cgroups import UsageMeter
 from dsharness.machine.host import CpuShares
 from dsharness.measure.instance import Instance
+from dsharness.measure.metrics import COST
+from dsharness.measure.metrics import RATE as RATE_METRIC
 from dsharness.measure.sample import Bench, take_sample
 from dsharness.model import (
     BenchFacts,
@@ -26,6 +29,7 @@ from dsharness.model import (
     LdcltWorkload,
     Machine,
     Procedure,
+    Sample,
     Settings,
 )
 from dsharness.model.stored_password import StoredPassword, stored_in
@@ -258,6 +262,64 @@ def test_a_server_that_dies_leaves_an_invalid_sample_with_its_log(world: World) 
     assert sample.value("cpu") is None
     assert sample.log == "server.log"
     assert world.end_noted
+
+
+def late(world: World, share: float = 0.5, *, status: int = 124, words: str = "") -> None:
+    """From the first run on, so much is done when timeout(1) ends the load."""
+
+    def execute(*argv: str, limit_s: float, behind: tuple[str, ...] = ()) -> Completed:
+        asked = 4 * int(argv[argv.index("-T") + 1]) if "-T" in argv else RATE
+        done = round(share * asked) if "-T" in argv else asked
+        world.binds += done
+        world.use(done * 5000)
+        said = f"load begun at 100.00\n{words}" if "-T" in argv else world.said(done)
+        return Completed(argv=argv, status=status, stdout=said, stderr="")
+
+    world.execute = execute  # type: ignore[method-assign]
+
+
+def test_a_run_whose_time_was_up_is_slower_than_so_much(world: World) -> None:
+    """It is not used, and it is not nothing: the server counted what it answered."""
+    late(world)
+    sample = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
+    assert not sample.valid
+    assert sample.value("cost") is None
+    assert sample.calibrator_us is not None
+    # the operations under way, one a thread, may have cost all of the rest
+    most = TOTAL // 2 + WORKLOAD.threads
+    assert sample.at_least["cpu"].value == pytest.approx(5000 * (TOTAL // 2) / most)
+    cost = 5000 * (TOTAL // 2) / most / sample.calibrator_us
+    assert COST.least_slowness(sample) == pytest.approx(cost)
+    limit_s = run_size(WORKLOAD, RATE).limit_s
+    assert RATE_METRIC.least_slowness(sample) == pytest.approx(limit_s / most)
+    assert Sample.model_validate_json(sample.model_dump_json()) == sample
+
+
+@pytest.mark.parametrize("fault", ["died", "error", "paused", "answered otherwise", "in time"])
+def test_a_run_that_failed_otherwise_bounds_nothing(world: World, fault: str) -> None:
+    """An infrastructure failure is never a verdict, and neither is a crash."""
+    error = "ldclt[9]: Global error 32 (No such object) occurs 7 times"
+    late(world, words=error * (fault == "error"), status=1 if fault == "in time" else 124)
+    if fault == "answered otherwise":
+        world.stored = StoredPassword(scheme="SSHA512")
+    executed = world.execute
+
+    def execute(*argv: str, limit_s: float, behind: tuple[str, ...] = ()) -> Completed:
+        done = executed(*argv, limit_s=limit_s, behind=behind)
+        if "-T" in argv and fault == "died":
+            world.alive = False
+        if "-T" in argv and fault == "paused":
+            (world.folder / "freezer.state").write_text("FROZEN")
+            time.sleep(0.3)
+            (world.folder / "freezer.state").write_text("THAWED")
+        return done
+
+    world.execute = execute  # type: ignore[method-assign]
+    sample = take_sample(world.bench, turn_of(WORKLOAD, campaign_id="c"))
+    assert not sample.valid
+    assert sample.at_least == {}
+    assert COST.least_slowness(sample) is None
+    assert "at_least" not in sample.model_dump(mode="json")
 
 
 def test_another_scheme_than_the_golden_one_s_is_seen(world: World) -> None:
