@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 PROC = Path("/proc")
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")  # the step in which the kernel tells times of a process
 PARENT, USER, SYSTEM, BEGUN = (
     4,
     14,
@@ -28,7 +29,7 @@ class ProcessTree:
     @property
     def cpu_us(self) -> float:
         """CPU time so far, in the kernel's steps of 10 ms."""
-        return (self.stat(USER) + self.stat(SYSTEM)) * 1_000_000 / os.sysconf("SC_CLK_TCK")
+        return (self.stat(USER) + self.stat(SYSTEM)) * 1_000_000 * TICK_S
 
     def stat(self, field: int) -> int:
         """A field of /proc/PID/stat, by its number in proc(5)."""
@@ -77,7 +78,7 @@ def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
 def begun_s(pid: int, proc: Path = PROC) -> float:
     """When a process began, by CLOCK_BOOTTIME, to 10 ms; OSError if it has ended."""
     fields = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    return int(fields.rpartition(")")[2].split()[BEGUN - 3]) / os.sysconf("SC_CLK_TCK")
+    return int(fields.rpartition(")")[2].split()[BEGUN - 3]) * TICK_S
 
 
 def _lines(file: Path) -> list[str]:
@@ -107,6 +108,11 @@ class UsageMeter:
     source: str  # "cgroup-v2", "cgroup-v1" or "proc"
     path: Path
     pid: int
+
+    @property
+    def step_us(self) -> float:
+        """The step of what it reads: user and system time are each told in ticks."""
+        return 2 * TICK_S * 1e6 if self.source == "proc" else 0.0
 
     def used_us(self) -> float:
         """Microseconds of CPU time so far; OSError after the container has ended."""

@@ -16,7 +16,14 @@ from typing import Generic, Protocol, TypeVar
 from dsharness.containers.container import Container, Options, State, running
 from dsharness.containers.engine import Engine
 from dsharness.errors import DiskFullError, DsbisectError, InstanceError, PortTakenError
-from dsharness.machine.cgroups import ProcessTree, UsageMeter, begun_s, meter_for, process_tree
+from dsharness.machine.cgroups import (
+    TICK_S,
+    ProcessTree,
+    UsageMeter,
+    begun_s,
+    meter_for,
+    process_tree,
+)
 from dsharness.machine.host import (
     Calibrator,
     Clocks,
@@ -33,17 +40,39 @@ from dsharness.products import notable_versions
 from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Endpoint, Look, System
 from dsharness.systems.readiness import (
+    FirstAnswer,
     answering,
     ended_by_now,
+    first_answer,
     shared_folder,
     start_error,
-    wait_until_ready,
 )
 from dsharness.systems.system import Giver, Part, TakenPart
 
 Known = TypeVar("Known")
 FIRST_STEP_S = 0.25  # between two readings of a server's usage
 MOST_READINGS = 240
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What a server took until its first answer, and the steps in which that was read."""
+
+    seconds: float | None = None
+    step_s: float = 0.0
+    cpu_s: float | None = None
+    cpu_step_s: float = 0.0
+
+    @classmethod
+    def of(cls, answer: FirstAnswer, begun: float | None, meter: UsageMeter | None) -> Start:
+        """By what was read at its first answer; its begin is told in ticks."""
+        cpu_us = _known(meter.used_us) if meter else None
+        return cls(
+            seconds=None if begun is None else (answer.after_s + answer.by_s) / 2 - begun,
+            step_s=answer.by_s - answer.after_s + TICK_S,
+            cpu_s=None if cpu_us is None else cpu_us / 1e6,
+            cpu_step_s=meter.step_us / 1e6 if meter else 0.0,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +83,7 @@ class Home:
     container: Container
     shared: Path  # the folder that lab and server share
     meter: UsageMeter
-    start_s: float | None = None  # until its first answer
+    start: Start = field(default_factory=Start)
 
     @property
     def system(self) -> System:
@@ -162,6 +191,10 @@ def _known(read: Callable[[], Known]) -> Known | None:
     return None
 
 
+def _meter(state: State) -> UsageMeter:
+    return meter_for(state.pid, state.id)
+
+
 class Wrapper(Protocol):
     """Runs a server's command inside another program."""
 
@@ -200,22 +233,22 @@ def serve(
             options=confined,
             keep=keep,
         ) as box:
-            endpoint = wait_until_ready(box, shared, system)
-            ready_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+            state = box.state()
+            begun, early = _known(partial(begun_s, state.pid)), _known(partial(_meter, state))
+            answer = first_answer(box, shared, system)
+            start = Start.of(answer, begun, early)
             with answering(box, shared, system):
-                state = box.state()
-                meter = meter_for(state.pid, state.id)
-                started_s = _known(partial(begun_s, state.pid))
+                meter = early or _meter(box.state())
             yield Instance(
                 candidate_id=golden.image.candidate_id,
-                endpoint=endpoint,
+                endpoint=answer.endpoint,
                 network=f"container:{box.name}",
                 home=Home(
                     golden=golden,
                     container=box,
                     shared=shared,
                     meter=meter,
-                    start_s=None if started_s is None else ready_s - started_s,
+                    start=start,
                 ),
             )
 

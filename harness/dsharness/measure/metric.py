@@ -71,7 +71,11 @@ class Readings:
     client_us: float | None
     latencies: Latencies | None  # of all operations, where the load reports them
     instructions: float | None
+    server_step_us: float = 0.0  # in which its CPU time was read
     start_s: float | None = None  # from the server's start to its first answer
+    start_step_s: float = 0.0
+    start_cpu_s: float | None = None  # that it used until then
+    start_cpu_step_s: float = 0.0
     disturbances: float | None = None  # answers to others meanwhile; None: nobody else asked
     at_rest: Probed = field(default_factory=dict)  # the server before its first load
     after: Probed = field(default_factory=dict)  # and after this one
@@ -84,7 +88,11 @@ class Readings:
     @property
     def cost(self) -> float | None:
         """CPU time of an operation, in units of the calibrator: a slow machine costs both."""
-        each = self.each(self.server_us)
+        return self.in_units(self.server_us)
+
+    def in_units(self, cpu_us: float | None) -> float | None:
+        """So much CPU time over all operations, as the cost of one."""
+        each = self.each(cpu_us)
         return each / self.unit_us if each is not None and self.unit_us else None
 
 
@@ -94,6 +102,8 @@ class Metric:
 
     name: str
     value: Callable[[Readings], float | None]
+    # The step in which it is read: what is meant lies within half of it on either side.
+    quantum: Callable[[Readings], float | None] | None = None
     probe: Probe | None = None  # what its value needs of the server's processes
     label: str  # in a sentence: "by CPU time"
     heading: str  # of a column of its values
@@ -126,6 +136,15 @@ class Metric:
             return None
         return value if self.smaller_is_better else 1 / value
 
+    def slowness_range(self, sample: Sample) -> tuple[float, float] | None:
+        """Between which its slowness lies, as it is read in steps; None if it was not measured."""
+        found = sample.metrics.get(self.name)
+        if found is None:
+            return None
+        ends = [self._slowness_of(found.value + side * found.quantum / 2) for side in (-1, 1)]
+        known = [end for end in (*ends, self._slowness_of(found.value)) if end is not None]
+        return (min(known), max(known)) if known else None
+
     def least_slowness(self, sample: Sample) -> float | None:
         """What its slowness is not below, where its time was up; None where that is not known."""
         bound = sample.at_least.get(self.name)
@@ -145,5 +164,5 @@ class Metric:
             if not (self.of_load and each.load_bound) and not (self.of_pace and each.paced)
         )
 
-    def measured(self, value: float) -> Measurement:
-        return Measurement(value=value, unit=self.unit)
+    def measured(self, value: float, quantum: float | None = None) -> Measurement:
+        return Measurement(value=value, unit=self.unit, quantum=quantum or 0.0)

@@ -17,6 +17,7 @@ from dsharness.model import DECIDER, Measurement, Workload
 from dsharness.yaml_files.problems import suggestion
 
 MIB = 2**20
+PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / MIB
 STRAY = 0.2  # calls: two more in a run of a hundred operations are a tenth more, and no factor
 
 
@@ -39,11 +40,6 @@ def context_switches(server: Processes) -> float:
     return wake_ups(server) + server.line("nonvoluntary_ctxt_switches", "task/*/status")
 
 
-def cpu_s_so_far(server: Processes) -> float:
-    """In ticks of the kernel's, a hundred a second."""
-    return (server.stat(14) + server.stat(15)) / os.sysconf("SC_CLK_TCK")
-
-
 def written_bytes(server: Processes) -> float:
     """Of all threads, and for its disks: what it sends over connections is not in it."""
     return server.line("write_bytes", "io")
@@ -64,6 +60,11 @@ def _gained_each(probe: Probe) -> Callable[[Readings], float | None]:
     return lambda read: read.each(read.gained.get(probe))
 
 
+def _each(step: float) -> Callable[[Readings], float | None]:
+    """What a whole run is counted in steps of, per operation."""
+    return lambda read: read.each(step)
+
+
 def _mib(amount: float | None) -> float | None:
     return amount / MIB if amount else None
 
@@ -73,6 +74,7 @@ COST = Metric(
     of_server=True,
     of_import=True,
     value=lambda read: read.cost,
+    quantum=lambda read: read.in_units(read.server_step_us),
     label="CPU time",
     heading="cost",
     title="server CPU per operation, in units of the calibrator",
@@ -109,6 +111,7 @@ LATENCY_P99 = Metric(
     name="latency-p99",
     of_times=True,
     value=lambda read: read.latencies.at_us(99) if read.latencies else None,
+    quantum=lambda read: read.latencies.step_us(99) if read.latencies else None,
     label="the latency of the slowest hundredth",
     heading="p99",
     title="time that 99 of 100 operations do not exceed",
@@ -124,6 +127,7 @@ CPU = Metric(
     of_server=True,
     of_import=True,
     value=lambda read: read.each(read.server_us),
+    quantum=lambda read: read.each(read.server_step_us),
     label="CPU time",
     heading="CPU/op",
     title="server CPU per operation",
@@ -145,6 +149,7 @@ MEMORY = Metric(
     name="memory",
     probe=resident_bytes,
     value=lambda read: _mib(read.after.get(resident_bytes)),
+    quantum=lambda _: PAGE_MIB,
     label="memory",
     heading="memory",
     title="resident memory of the server after the load",
@@ -156,6 +161,7 @@ MEMORY_AT_REST = Metric(
     probe=resident_bytes,
     of_start=True,
     value=lambda read: _mib(read.at_rest.get(resident_bytes)),
+    quantum=lambda _: PAGE_MIB,
     label="memory at rest",
     heading="memory at rest",
     title="resident memory of the server before its first load",
@@ -164,9 +170,9 @@ MEMORY_AT_REST = Metric(
 )
 START_CPU = Metric(
     name="start-cpu",
-    probe=cpu_s_so_far,
     of_start=True,
-    value=lambda read: read.at_rest.get(cpu_s_so_far),
+    value=lambda read: read.start_cpu_s,
+    quantum=lambda read: read.start_cpu_step_s,
     label="CPU time of the start",
     heading="CPU of start",
     title="CPU time of the server until it answered",
@@ -178,6 +184,7 @@ START_TIME = Metric(
     of_start=True,
     of_load=True,
     value=lambda read: read.start_s,
+    quantum=lambda read: read.start_step_s,
     label="the time of the start",
     heading="start",
     title="seconds from the server's start to its first answer",
@@ -187,6 +194,7 @@ START_TIME = Metric(
 OPEN_FILES = Metric(
     name="open-files",
     probe=open_files,
+    quantum=lambda _: 1.0,
     value=lambda read: read.after.get(open_files),
     label="open files",
     heading="open files",
@@ -200,6 +208,7 @@ GROWTH = Metric(
     of_age=True,
     probe=resident_bytes,
     value=_gained_each(resident_bytes),
+    quantum=_each(os.sysconf("SC_PAGE_SIZE")),
     label="growth of memory",
     heading="growth/op",
     title="resident memory that the server gained per operation",
@@ -213,6 +222,7 @@ FAULTS = Metric(
     of_age=True,
     probe=faults_so_far,
     value=_gained_each(faults_so_far),
+    quantum=_each(1.0),
     label="page faults",
     heading="faults/op",
     title="page faults of the server per operation, none of which read a disk",
@@ -225,6 +235,7 @@ SWITCHES = Metric(
     of_server=True,
     probe=context_switches,
     value=_gained_each(context_switches),
+    quantum=_each(1.0),
     label="context switches",
     heading="switches/op",
     title="context switches of the server's threads per operation, with those of idle threads",
@@ -237,6 +248,7 @@ WAKE_UPS = Metric(
     of_server=True,
     probe=wake_ups,
     value=_gained_each(wake_ups),
+    quantum=_each(1.0),
     label="wake-ups",
     heading="wake-ups/op",
     title="times that the server's threads waited per operation, with those of idle threads",
@@ -249,6 +261,7 @@ WRITTEN = Metric(
     of_server=True,
     probe=written_bytes,
     value=_gained_each(written_bytes),
+    quantum=_each(1.0),
     label="bytes written",
     heading="written/op",
     title="bytes that the server wrote for its disks per operation",
@@ -290,6 +303,7 @@ READ = Metric(
     of_server=True,
     probe=asked_bytes,
     value=_gained_each(asked_bytes),
+    quantum=_each(1.0),
     label="bytes read",
     heading="read/op",
     title="bytes that the server read from files per operation, also those that need no disk",
@@ -362,7 +376,9 @@ def measured(read: Readings) -> dict[str, Measurement]:
     disturbed = read.disturbances is not None
     values = {each: each.value(read) for each in _ALL if not (disturbed and each.of_server)}
     return {
-        metric.name: metric.measured(value) for metric, value in values.items() if value is not None
+        metric.name: metric.measured(value, metric.quantum(read) if metric.quantum else None)
+        for metric, value in values.items()
+        if value is not None
     }
 
 

@@ -25,7 +25,7 @@ from dsharness.measure.gate import (
     objections,
     out_of_time,
 )
-from dsharness.measure.instance import Instance, watched
+from dsharness.measure.instance import Instance, Start, watched
 from dsharness.measure.metric import Probed, Readings
 from dsharness.measure.metrics import bounded, measured, probed
 from dsharness.model import (
@@ -322,6 +322,8 @@ def _merged(parts: Iterable[Mapping[str, Latencies]]) -> dict[str, Latencies]:
 
 
 def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]) -> Readings:
+    home = at.instance.home
+    start = home.start if home else Start()
     return Readings(
         operations=sum(run.report.total or 0 for run in runs),
         active_s=sum(run.active_s for run in runs),
@@ -331,7 +333,11 @@ def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]
         latencies=Latencies.merged(latencies.values()) if latencies else None,
         instructions=_total(run.instructions for run in runs),
         disturbances=_total(run.report.disturbances for run in runs),
-        start_s=at.instance.home.start_s if at.instance.home else None,
+        server_step_us=home.meter.step_us * len(runs) if home else 0.0,
+        start_s=start.seconds,
+        start_step_s=start.step_s,
+        start_cpu_s=start.cpu_s,
+        start_cpu_step_s=start.cpu_step_s,
         at_rest=at.at_rest,
         after=runs[-1].after,
         gained={

@@ -69,6 +69,12 @@ class Latencies(Value):
         """The time that so many of a hundred operations do not exceed."""
         return float(_unpacked(self.encoded).get_value_at_percentile(percent))
 
+    def step_us(self, percent: float) -> float:
+        """The step in which that is kept."""
+        histogram, at_us = _unpacked(self.encoded), int(self.at_us(percent))
+        step = histogram.get_highest_equivalent_value(at_us)
+        return float(step - histogram.get_lowest_equivalent_value(at_us) + 1)
+
     @classmethod
     def _kept(cls, histogram: HdrHistogram) -> Self:
         return cls(encoded=histogram.encode().decode("ascii"))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from ldap3.core.exceptions import LDAPException
@@ -55,6 +57,8 @@ def stop_aside(box: Container, pid_file: str) -> None:
 
 
 READY_LIMIT_S = 120.0
+LOOK_S = 0.02  # between two looks whether it answers: starts are compared by when it did
+ENDED_S = 0.5  # between two looks whether it ended: podman takes a tenth of a second to say so
 STATUS_BYTES = 100
 SOCKETS, LISTENING = ("/proc/net/tcp", "/proc/net/tcp6"), "0A"
 ASK_LIMIT_S = 10.0
@@ -78,20 +82,45 @@ def shared_folder() -> Iterator[Path]:
         yield inner
 
 
+def boot_s() -> float:
+    """Now, by the clock that a process's begin is told in."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstAnswer:
+    """When a server first answered, between two looks, by CLOCK_BOOTTIME."""
+
+    endpoint: Endpoint
+    after_s: float
+    by_s: float
+
+
 def wait_until_ready(box: Container, shared: Path, system: System) -> Endpoint:
     """Wait until it answers what a load would ask. Shows the server's output if it does not."""
-    endpoint = system.endpoint(box, shared)
+    return first_answer(box, shared, system).endpoint
 
-    def probe() -> Endpoint | None:
+
+def first_answer(box: Container, shared: Path, system: System) -> FirstAnswer:
+    """The same, with when that was."""
+    endpoint, refused_s, asked_s = system.endpoint(box, shared), boot_s(), 0.0
+
+    def probe() -> FirstAnswer | None:
+        nonlocal refused_s, asked_s
+        began_s = boot_s()
         if system.ready(endpoint):
-            return endpoint
-        why = ended(box, shared)
-        if why is not None:
-            raise start_error(box, system, f"did not become ready: {why}", shared)
+            return FirstAnswer(endpoint=endpoint, after_s=refused_s, by_s=boot_s())
+        refused_s = began_s
+        if began_s >= asked_s + ENDED_S:
+            why = ended(box, shared)
+            if why is not None:
+                raise start_error(box, system, f"did not become ready: {why}", shared)
+            asked_s = boot_s()
         return None
 
+    what, limit = "the server's first answer", Deadline.after(READY_LIMIT_S)
     try:
-        return wait_until(probe, Deadline.after(READY_LIMIT_S), what="the server's first answer")
+        return wait_until(probe, limit, what=what, pause_s=LOOK_S)
     except DeadlineError as error:
         what = f"did not become ready: {error.message}"
         raise start_error(box, system, what, shared) from error

@@ -7,11 +7,20 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from shipped import MATRIX
+from worlds import sample_of
 
 from dsharness.errors import UsageError
 from dsharness.matrix import find_workload
-from dsharness.measure.metric import Readings
-from dsharness.measure.metrics import METRICS, measured, probed, refuse_unfit
+from dsharness.measure.metric import Metric, Readings
+from dsharness.measure.metrics import (
+    METRICS,
+    RATE,
+    START_TIME,
+    SWITCHES,
+    measured,
+    probed,
+    refuse_unfit,
+)
 from dsharness.model import Latencies
 
 SAID = {
@@ -149,6 +158,7 @@ def gained(before: Server, after: Server) -> Readings:
     return Readings(
         operations=100, active_s=2.0, unit_us=50.0, server_us=10_000.0, client_us=1_000.0,
         latencies=TOOK, instructions=3e6, start_s=1.5, at_rest=probed(REST), after=last,
+        start_step_s=0.03, start_cpu_s=0.5, server_step_us=20_000.0,
         gained={probe: last[probe] - first[probe] for probe in first.keys() & last.keys()},
     )  # fmt: skip
 
@@ -160,11 +170,45 @@ def test_each_metric_follows_from_what_was_read() -> None:
         "cost": 2.0, "rate": 50.0, "latency": 210.0, "latency-p99": 200.0, "cpu": 100.0,
         "client-cpu": 10.0,
         "memory": 768 * page / 2**20, "memory-at-rest": 256 * page / 2**20,
-        "start-cpu": 50 / os.sysconf("SC_CLK_TCK"), "start-time": 1.5, "open-files": 70.0,
+        "start-cpu": 0.5, "start-time": 1.5, "open-files": 70.0,
         "growth": 256 * page / 100, "faults": 1.0, "context-switches": 3.5, "wake-ups": 3.0,
         "written": 81.92, "read": 512.0,
         "instructions": 3e4,
     }  # fmt: skip
+
+
+def test_each_metric_knows_the_step_in_which_it_was_read() -> None:
+    """Two runs that read the same need not be the same: ties were taken for modes."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    steps = {name: each.quantum for name, each in measured(gained(BEFORE, AFTER)).items()}
+    assert {name: step for name, step in steps.items() if step} == {
+        "start-time": 0.03, "cost": 4.0, "cpu": 200.0, "latency-p99": 1.0,
+        "open-files": 1.0, "memory": page / 2**20, "memory-at-rest": page / 2**20,
+        "growth": page / 100, "faults": 0.01, "context-switches": 0.01, "wake-ups": 0.01,
+        "written": 0.01, "read": 0.01,
+    }  # fmt: skip
+    cgroup = measured(replace(gained(BEFORE, AFTER), server_step_us=0.0))
+    assert cgroup["cost"].quantum == cgroup["start-cpu"].quantum == 0
+    assert "quantum" not in cgroup["cost"].model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "quantum", "ends"),
+    [
+        (START_TIME, 1.5, 0.1, (1.45, 1.55)),
+        (RATE, 50.0, 0.0, (1 / 50, 1 / 50)),
+        (RATE, 50.0, 20.0, (1 / 60, 1 / 40)),
+        (SWITCHES, 0.0, 0.01, (0.01, 0.015)),  # less than none is none
+        (START_TIME, 0.1, 0.4, (0.1, 0.3)),  # of less than nothing there is no slowness
+    ],
+)
+def test_a_value_lies_within_its_step(
+    metric: Metric, value: float, quantum: float, ends: tuple[float, float]
+) -> None:
+    read = metric.measured(value, quantum)
+    sample = sample_of("a", 1.0, 0).model_copy(update={"metrics": {metric.name: read}})
+    assert metric.slowness_range(sample) == pytest.approx(ends)
+    assert metric.slowness_range(sample_of("a", 1.0, 0, metrics={})) is None
 
 
 def test_what_could_not_be_read_is_absent_and_not_zero() -> None:

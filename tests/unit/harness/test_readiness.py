@@ -20,7 +20,15 @@ from dsharness.errors import EngineError, InstanceError, PortTakenError
 from dsharness.measure import instance
 from dsharness.process.command import Completed
 from dsharness.systems.ldap.dirsrv import Dirsrv
-from dsharness.systems.readiness import answering, start_aside, telling_line, wait_until_ready
+from dsharness.systems.readiness import (
+    FirstAnswer,
+    answering,
+    boot_s,
+    first_answer,
+    start_aside,
+    telling_line,
+    wait_until_ready,
+)
 from dsharness.systems.system import SHARED_FOLDER, Endpoint
 
 LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot open shared object"
@@ -73,6 +81,29 @@ def test_a_server_that_does_not_start_ends_the_wait_in_its_own_words(
     assert "libpcre.so.3" in caught.value.message
     assert not caught.value.answered
     assert "bye" in box.noted
+
+
+@pytest.mark.parametrize("after_s", [0.13, 0.37])
+def test_when_a_server_first_answered_is_known_closely(
+    box: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after_s: float
+) -> None:
+    """Ten looks a second made ties; and podman, asked each time, takes as long as such a look."""
+    truth_s = boot_s() + after_s
+    monkeypatch.setattr(Dirsrv, "ready", lambda *_: boot_s() >= truth_s)
+
+    class Slow(Box):
+        def __init__(self, folder: Path) -> None:
+            self.folder = folder
+
+        @property
+        def running(self) -> bool:
+            time.sleep(0.1)
+            return True
+
+    slow: Any = Slow(tmp_path)
+    answer = first_answer(slow, tmp_path, Dirsrv())
+    assert answer.after_s <= truth_s <= answer.by_s
+    assert answer.by_s - answer.after_s < 0.08
 
 
 def test_a_socket_that_a_dead_server_left_does_not_count(box: Any, tmp_path: Path) -> None:
@@ -230,7 +261,8 @@ def test_a_server_that_dies_right_after_its_first_bind_is_that_candidates_failur
         )  # fmt: skip
 
     monkeypatch.setattr(instance, "running", running)
-    monkeypatch.setattr(instance, "wait_until_ready", lambda *_: tmp_path / "ldapi")
+    answer = FirstAnswer(endpoint=None, after_s=1.0, by_s=1.0)  # type: ignore[arg-type]
+    monkeypatch.setattr(instance, "first_answer", lambda *_: answer)
     golden: Any = SimpleNamespace(
         system="dirsrv", key="k", reference="r", image=SimpleNamespace(candidate_id="a"),
         seed=SimpleNamespace(settings=SimpleNamespace(id="default")),

@@ -18,7 +18,7 @@ from dsharness.loads import ldclt
 from dsharness.loads.load_driver import run_size
 from dsharness.machine.cgroups import UsageMeter
 from dsharness.machine.host import CpuShares
-from dsharness.measure.instance import Instance
+from dsharness.measure.instance import Instance, Start
 from dsharness.measure.metrics import COST
 from dsharness.measure.metrics import RATE as RATE_METRIC
 from dsharness.measure.sample import Bench, take_sample
@@ -160,7 +160,7 @@ class _Home:
     def __init__(self, world: World, golden: SimpleNamespace) -> None:
         self.golden = golden
         self.system = Dirsrv()
-        self.start_s = 1.5
+        self.start = Start(seconds=1.5)
         self.meter = UsageMeter(source="cgroup-v2", path=world.cgroup, pid=1)
         self.container = SimpleNamespace(
             log=Path("server.log"), state=world.state, overfilled=lambda: None,
