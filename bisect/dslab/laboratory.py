@@ -1,18 +1,13 @@
-"""Candidates become ready servers: built, filled once, and started when they are needed.
-
-A laboratory also tells where its time goes: each second counts once, for what was waited for.
-"""
+"""Candidates become ready servers: built, filled once, and started when they are needed."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Literal, Self, TypeVar
+from typing import Self, TypeVar
 
 from dsbuilds.built_row import load_image, second_tool_image
 from dsbuilds.toolchains.toolchain_image import check_tools
@@ -35,58 +30,9 @@ from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
 from dslab.candidates import Supply
 from dslab.lab_conditions import LabConditions
+from dslab.spent_time import SpentTime
 from dslab.watcher import Preparation, Watcher
 from dsresults.store import Store
-
-Kind = Literal["runs", "builds", "fills"]
-KINDS: tuple[Kind, ...] = ("runs", "builds", "fills")  # of several at once, the first counts
-
-
-class SpentTime:
-    """A clock for what a lab does, in any of its threads; what is left is thinking."""
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._lock = threading.Lock()
-        self._seen = now()
-        self._going = Counter[Kind]()
-        self._spent: dict[Kind, float] = dict.fromkeys(KINDS, 0.0)
-        self._told = dict(self._spent)
-
-    @contextmanager
-    def on(self, kind: Kind) -> Iterator[None]:
-        """Count time for this until the block is left."""
-        self._change(kind, 1)
-        try:
-            yield
-        finally:
-            self._change(kind, -1)
-
-    @property
-    def each_s(self) -> Mapping[Kind, float]:
-        """Seconds of each kind so far."""
-        with self._lock:
-            self._count()
-            return dict(self._spent)
-
-    def since_last(self) -> dict[str, float]:
-        """The same since it was asked this before, as ``TurnTime`` has it."""
-        told, self._told = self._told, dict(self.each_s)
-        return {f"{kind}_s": round(self._told[kind] - told[kind], 3) for kind in KINDS}
-
-    def _change(self, kind: Kind, by: int) -> None:
-        with self._lock:
-            self._count()
-            self._going[kind] += by
-
-    def _count(self) -> None:
-        """Add the time since the last change to the first kind that was going on."""
-        now = self._now()
-        going: Kind | None = next((kind for kind in KINDS if self._going[kind]), None)
-        if going is not None:
-            self._spent[going] += now - self._seen
-        self._seen = now
-
 
 WORKERS = 2
 AGES_APART = 1  # turns
@@ -210,14 +156,31 @@ class Laboratory:
         self._even_ages(candidates)
         known = self.goldens.keys() | self._refused.keys()
         missing = [each for each in candidates if each not in known]
-        if len(missing) < WORKERS:
+        if len(missing) >= WORKERS:
+            self.goldens |= self._at_once(missing, self._golden)
+        if not self._conditions.of_start:  # else one would slow the other's start down
+            self._start_together(candidates)
+
+    def _start_together(self, candidates: Sequence[str]) -> None:
+        """Servers that are to start; what each took is its share of the time for all."""
+        filled = self.goldens.keys() - self._refused.keys() - self._benches.keys()
+        waiting, before_s = [each for each in candidates if each in filled], self.spent.each_s
+        if len(waiting) < WORKERS:
             return
+        started = self._at_once(waiting, self._bench)
+        took_s = (self.spent.each_s["fills"] - before_s["fills"]) / len(waiting)
+        self._owed_s |= dict.fromkeys(started, took_s)
+
+    def _at_once(self, candidates: Sequence[str], make: Callable[[str], T]) -> dict[str, T]:
+        """What is made of each; the error of one that fails is kept for ``ready``."""
+        made: dict[str, T] = {}
         with _at_a_time(MOST_BUILDS) as pool:
-            for candidate, future in [(each, pool.submit(self._golden, each)) for each in missing]:
+            for candidate, future in [(each, pool.submit(make, each)) for each in candidates]:
                 try:
-                    self.goldens[candidate] = future.result()
+                    made[candidate] = future.result()
                 except CandidateError as error:
                     self._refused[candidate] = error
+        return made
 
     def _even_ages(self, candidates: Sequence[str]) -> None:
         """Start servers again that have served more than those that they are compared with.
@@ -261,11 +224,13 @@ class Laboratory:
         A server may be some per cent slower from its start to its end: where its memory lies and
         how its tables are hashed is drawn once. In new servers this is noise, and no difference.
         """
-        for candidate in self._benches.keys() & set(turn.candidates):
+        serving = self._benches.keys() & set(turn.candidates)
+        for candidate in serving:
             self._owed_s[candidate] -= ran_s
-            afforded = self._owed_s[candidate] <= 0 and not self._conditions.of_age
-            if turn.starts != "kept" and afforded:
-                self.retire(candidate)
+        if turn.starts == "kept" or self._conditions.of_age:
+            return
+        with _at_a_time(WORKERS) as pool:
+            list(pool.map(self.retire, [each for each in serving if self._owed_s[each] <= 0]))
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:

@@ -27,7 +27,8 @@ from dsharness.measure.ways import Duet, InTurn
 from dsharness.model import Image, LdcltWorkload, Settings, Starts, Turn
 from dsharness.process.deadline import forget_request, keep_request
 from dslab.lab_conditions import LabConditions
-from dslab.laboratory import KINDS, Laboratory, SpentTime
+from dslab.laboratory import Laboratory
+from dslab.spent_time import KINDS, SpentTime
 
 ENGINE = Engine(
     podman_version="5.2.0", rootless=True, cgroups="v2", runtime="crun", pins_cpus=True,
