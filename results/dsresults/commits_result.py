@@ -8,8 +8,17 @@ from pydantic import Field
 
 from dsbuilds.history.culprit import Suspect
 from dsharness.measure.metrics import METRICS
-from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, Finding, Provenance, Shown, Value
-from dsresults.number_text import counted, duration
+from dsharness.model import (
+    DECIDER,
+    NO_DIFFERENCE,
+    Boundary,
+    Counts,
+    Finding,
+    Provenance,
+    Shown,
+    Value,
+)
+from dsresults.number_text import counted, duration, from_to
 
 
 class Comparison(Value):
@@ -21,6 +30,10 @@ class Comparison(Value):
     outcome: Literal["slower", "faster", "none", "unknown", "impossible"]
     effect: float | None = None
     interval: tuple[float, float] | None = None
+    counts: Counts | None = Field(
+        default=None, exclude_if=lambda counts: counts is None,
+        description="of a metric that counts: what both have",
+    )  # fmt: skip
     how: str = Field(
         default="", description="how its source was made, where more was needed than to merge"
     )
@@ -35,13 +48,18 @@ class Comparison(Value):
     def outcome_text(self) -> str:
         """The outcome for readers, in the words of its metric."""
         known = {"none": NO_DIFFERENCE, "impossible": "not possible", "unknown": "unknown"}
-        return known.get(self.outcome) or METRICS[self.metric].words.said(self.outcome, self.size)
+        words = METRICS[self.metric].words
+        if self.outcome not in known and self.counts is not None:
+            return f"{words.said(self.outcome)} ({self.size})"
+        return known.get(self.outcome) or words.said(self.outcome, self.size)
 
     @property
     def size(self) -> str:
-        """``5.40 times``; empty where no difference was measured."""
+        """``5.40 times``, or from where to where; empty where no difference was measured."""
         if self.effect is None or self.outcome not in {"slower", "faster"}:
             return ""
+        if self.counts is not None:
+            return from_to(self.counts)
         return f"{self.effect:.2f} times"
 
 

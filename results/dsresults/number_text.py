@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dsharness.measure.metric import Metric
+from dsharness.measure.metric import Metric, Words
+from dsharness.model import Boundary, Counts
 
 NARROW = "\u202f"  # no-break, so that a number never spans two lines
 
@@ -50,6 +51,42 @@ def figure(metric: Metric, value: float) -> str:
         return milliseconds(value)
     unit = "/s" if metric.unit == "1/s" else f" {metric.unit}"
     return significant(value) + unit
+
+
+def plainly(value: float) -> str:
+    """Three significant digits, and no noughts behind them: 0, 2, 11.4."""
+    text = significant(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def from_to(counts: Counts) -> str:
+    """``from 0 to 2 flushes an operation``."""
+    return f"from {plainly(counts.before)} to {plainly(counts.after)} {counts.unit} an operation"
+
+
+def count_intervals(counts: Counts) -> str:
+    """``0 to 0.01 and 1.98 to 2.02, of the difference 1.97 to 2.02``: of both sides."""
+    each = (counts.before_interval, counts.after_interval, counts.difference_interval)
+    before, after, difference = (f"{plainly(low)} to {plainly(high)}" for low, high in each)
+    return f"{before} and {after}, of the difference {difference}"
+
+
+def sized(words: Words, found: Boundary) -> str:
+    """``5.40 times slower``; of counts ``flushes more to disk, from 0 to 2 … an operation,``."""
+    if found.counts is not None:
+        return f"{words.said(found.direction)}, {from_to(found.counts)},"
+    return words.said(found.direction, f"{significant(found.effect or 1.0)} times")
+
+
+def interval_text(found: Boundary) -> str:
+    """Behind that, in brackets; empty where there is none."""
+    level = f"{100 * found.effect_level:.3g} % interval"
+    if found.counts is not None:
+        return f" ({level}s {count_intervals(found.counts)})"
+    if found.effect_interval is None:
+        return ""
+    low, high = map(significant, found.effect_interval)
+    return f" ({level} {low} to {high})"
 
 
 def duration(seconds: float) -> str:

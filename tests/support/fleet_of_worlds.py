@@ -32,7 +32,7 @@ from dsharness.model import (
     Workload,
 )
 from dslab.campaign_loop import Answers, Together, claimed
-from dslab.laboratory import SpentTime
+from dslab.spent_time import SpentTime
 from dslab.step_profiles import profile_steps, sides_of
 from dsmany.attached import begin_run
 from dsmany.fleet import campaign_id_of, class_of

@@ -286,6 +286,7 @@ def judged(
         outcome=boundary.direction,
         effect=boundary.effect,
         interval=boundary.effect_interval,
+        counts=boundary.counts,
         note="" if boundary.found else boundary.summary,
         confirms=confirms,
         builds=builds,

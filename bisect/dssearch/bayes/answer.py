@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import mean
 from typing import Literal
 
-from dsharness.measure.metric import Metric
-from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, CostStep
+from dsharness.measure.metric import Metric, Words
+from dsharness.model import DECIDER, NO_DIFFERENCE, Boundary, CostStep, Counts
+from dsresults.number_text import count_intervals, from_to, plainly
 from dssearch.bayes.answer_figures import (
     CLEAR,
     RateDifference,
@@ -24,6 +26,7 @@ from dssearch.bayes.answer_figures import (
     witnessed,
 )
 from dssearch.bayes.belief import LEAST_IN_SCATTER, Beliefs, Certainty, fewest
+from dssearch.bayes.counted_step import counted_between, counted_step
 from dssearch.bayes.effect_size import effects
 from dssearch.question import Question
 
@@ -51,7 +54,7 @@ def conclude(
         found = _undecided(beliefs, certainty, stop, left)
         found = found.model_copy(update={"shape": "builds" if builds else None})
     odd = odd_ones(beliefs)
-    notes = "".join(_alone(beliefs.decider, each) for each in odd)
+    notes = "".join(_alone(beliefs, each) for each in odd)
     return found.model_copy(update={"odd": odd, "summary": found.summary + notes})
 
 
@@ -75,12 +78,16 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     size, (least, most) = effect.middle, effect.interval(certainty.level)
     if not slower:
         size, least, most = 1 / size, 1 / most, 1 / least
-    summary = (
-        f"{after} is the first {words.one(word)}: {'it ' if words.verb else ''}"
-        f"{words.said(word, _times(size))} than {before}"
+    counts = counted_step(beliefs, top, certainty.level)
+    said = (
+        f"{'it ' if words.verb else ''}{words.said(word, _times(size))} than {before}"
         f"{'' if words.verb else _by_metric(beliefs.decider)} "
-        f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%})"
+        f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}"
+        if counts is None
+        else f"{from_to(counts)} after {before} "
+        f"({certainty.level:.0%} intervals {count_intervals(counts)}"
     )
+    summary = f"{after} is the first {words.one(word)}: {said}; chance {chance:.1%})"
     suspects = beliefs.names(top)
     summary = _with_suspects(summary, before, after, suspects)
     if not slower and ends_apart(found) < -beliefs.least(certainty):
@@ -101,6 +108,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         effect=size,
         effect_interval=(least, most),
         effect_level=certainty.level,
+        counts=counts,
         summary=f"inconclusive: {doubt}. By {beliefs.decider.label} {summary}"
         if doubt
         else summary,
@@ -130,15 +138,18 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     where = ramp_range(found)
     first, last = where.first, where.last
     word = "slower" if found.rise > 0 else "faster"
-    size = math.exp(abs(found.rise))
+    size, words = math.exp(abs(found.rise)), beliefs.decider.words
+    counts = counted_between(beliefs, max(0, first - 1), last, certainty.level)
+    said = words.said(word, _times(size)) if counts is None else _counted(words, word, counts)
     return beliefs.boundary(
         found=False,
         direction=word,
         shape="ramp",
         effect=size,
         suspects=names[first : last + 1],
+        counts=counts,
         summary=f"a ramp over {names[first]} to {names[last]} ({last - first + 1} candidates), "
-        f"{beliefs.decider.words.said(word, _times(size))} in all (chance {chance:.1%}): "
+        f"{said} in all (chance {chance:.1%}): "
         "many small steps, no single culprit" + _notes(beliefs),
         verdicts=verdicts(beliefs, certainty, slower=None),
         confidence=chance,
@@ -161,7 +172,7 @@ def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
             names[beliefs.low],
             names[beliefs.high],
             by=f"{_by_metric(beliefs.decider)} (chance {chance:.1%})",
-            visible_pct=visible,
+            visible=_visible(beliefs, visible),
         )
         + between
         + _smaller(visible, certainty)
@@ -253,7 +264,7 @@ def _likely(beliefs: Beliefs, found: Sequence[CostStep]) -> str:
     """``; likely: c 1.35 times slower than b (94%)`` where one candidate alone is meant."""
     index, chances = beliefs.line.index, beliefs.chances()
     each = [
-        f"{step.after} {_sized(beliefs.decider, step)} than {step.before} "
+        f"{step.after} {_sized(beliefs, step)} than {step.before} "
         f"({chances[index[step.after]]:.0%})"
         for step in found
         if index[step.after] - index[step.before] == 1
@@ -261,10 +272,19 @@ def _likely(beliefs: Beliefs, found: Sequence[CostStep]) -> str:
     return f"; likely: {', '.join(each)}" if each else ""
 
 
-def _sized(decider: Metric, step: CostStep) -> str:
-    """``1.35 times slower``: which way a step goes, and how far."""
-    word = "slower" if step.ratio > 1 else "faster"
-    return decider.words.said(word, _times(max(step.ratio, 1 / step.ratio)))
+def _sized(beliefs: Beliefs, step: CostStep, *, lasts: bool = True) -> str:
+    """``1.35 times slower``: which way a step goes, and how far; of counts, from where to where."""
+    words, word = beliefs.decider.words, "slower" if step.ratio > 1 else "faster"
+    low, high = (beliefs.line.index[name] for name in (step.before, step.after))
+    counts = counted_between(beliefs, low, high, Certainty.level, lasts=lasts)
+    if counts is None:
+        return words.said(word, _times(max(step.ratio, 1 / step.ratio)))
+    return _counted(words, word, counts)
+
+
+def _counted(words: Words, word: str, counts: Counts) -> str:
+    """``flushes more to disk (from 0 to 2 flushes an operation)``."""
+    return f"{words.said(word)} ({from_to(counts)})"
 
 
 def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
@@ -306,10 +326,11 @@ def _notes(beliefs: Beliefs) -> str:
     return _canary(beliefs) + _bound(beliefs)
 
 
-def _alone(decider: Metric, step: CostStep) -> str:
+def _alone(beliefs: Beliefs, step: CostStep) -> str:
     """What differs from all before and after it is no culprit, and worth knowing."""
-    verb = "" if decider.words.verb else "is "
-    return f"; note: {step.after} alone {verb}{_sized(decider, step)}, what follows is not"
+    said = _sized(beliefs, step, lasts=False)
+    verb = "" if beliefs.decider.words.verb else "is "
+    return f"; note: {step.after} alone {verb}{said}, what follows is not"
 
 
 def _canary(beliefs: Beliefs) -> str:
@@ -332,11 +353,22 @@ def _by_metric(decider: Metric) -> str:
     return "" if decider.name == DECIDER else f" by {decider.label}"
 
 
-def _none_text(question: Question, first: str, last: str, *, by: str, visible_pct: float) -> str:
+def _visible(beliefs: Beliefs, pct: float) -> str:
+    """``drop this run could have seen: 5 %``; of counts how many more it would have been."""
+    metric, first = beliefs.decider, beliefs.ends[0]
+    if metric.floor is None:
+        return f"drop this run could have seen: {pct:.0f} %"
+    runs = (sample for sample in beliefs.history.of(first) if sample.valid)
+    base = mean(sample.metrics[metric.name].value for sample in runs)
+    more = metric.at_slowness(base, 1 + pct / 100) - max(0.0, base)
+    return f"rise this run could have seen: {plainly(more)} {metric.counts} an operation"
+
+
+def _none_text(question: Question, first: str, last: str, *, by: str, visible: str) -> str:
     """The ends agree as far as these runs could show; no culprit is named."""
     return (
         f"{NO_DIFFERENCE} found between {first} and {last} with {question.workload_id}{by}"
-        f"; smallest drop this run could have seen: {visible_pct:.0f} %"
+        f"; smallest {visible}"
     )
 
 

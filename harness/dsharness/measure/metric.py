@@ -122,6 +122,7 @@ class Metric:
     of_import: bool = False  # usable also where a stopped server's entries are imported
     # Where nothing at all is a good value: differences far below this do not count.
     floor: float | None = None
+    counts: str = ""  # what it counts of an operation then, in a sentence: "flushes"
     words: Words = SPEED
 
     def slowness(self, sample: Sample) -> float | None:

@@ -214,6 +214,7 @@ GROWTH = Metric(
     title="resident memory that the server gained per operation",
     unit="B",
     floor=64.0,
+    counts="bytes",
     words=Words(worse="grows {} more", better="grows {} less"),
 )
 FAULTS = Metric(
@@ -228,6 +229,7 @@ FAULTS = Metric(
     title="page faults of the server per operation, none of which read a disk",
     unit="faults",
     floor=0.01,
+    counts="page faults",
     words=Words(worse="has {} more page faults", better="has {} fewer page faults"),
 )
 SWITCHES = Metric(
@@ -241,6 +243,7 @@ SWITCHES = Metric(
     title="context switches of the server's threads per operation, with those of idle threads",
     unit="switches",
     floor=0.01,
+    counts="context switches",
     words=Words(worse="has {} more context switches", better="has {} fewer context switches"),
 )
 WAKE_UPS = Metric(
@@ -254,6 +257,7 @@ WAKE_UPS = Metric(
     title="times that the server's threads waited per operation, with those of idle threads",
     unit="wake-ups",
     floor=0.01,
+    counts="wake-ups",
     words=Words(worse="wakes up {} more", better="wakes up {} less"),
 )
 WRITTEN = Metric(
@@ -267,6 +271,7 @@ WRITTEN = Metric(
     title="bytes that the server wrote for its disks per operation",
     unit="B",
     floor=64.0,
+    counts="bytes",
     words=Words(worse="writes {} more bytes", better="writes {} fewer bytes"),
 )
 DISTURBER_RATE = Metric(
@@ -309,6 +314,7 @@ READ = Metric(
     title="bytes that the server read from files per operation, also those that need no disk",
     unit="B",
     floor=64.0,
+    counts="bytes",
     words=Words(worse="reads {} more bytes", better="reads {} fewer bytes"),
 )
 
@@ -327,6 +333,7 @@ SYSCALLS = Metric(
     title="system calls of the server per operation, without those of idle threads",
     unit="calls",
     floor=STRAY,
+    counts="system calls",
     words=Words(worse="makes {} more system calls", better="makes {} fewer system calls"),
 )
 FSYNCS = Metric(
@@ -339,6 +346,7 @@ FSYNCS = Metric(
     title="calls of fsync and fdatasync by the server per operation",
     unit="fsyncs",
     floor=STRAY,
+    counts="flushes",
     words=Words(worse="flushes {} more to disk", better="flushes {} less to disk"),
 )
 FUTEXES = Metric(
@@ -350,6 +358,7 @@ FUTEXES = Metric(
     title="calls of futex by the server per operation, by threads that wait for or wake others",
     unit="calls",
     floor=0.01,
+    counts="calls of futex",
     words=Words(worse="makes {} more calls of futex", better="makes {} fewer calls of futex"),
 )
 

@@ -44,6 +44,17 @@ class CostStep(Value):
     interval: tuple[float, float]
 
 
+class Counts(Value):
+    """Both sides of a step in what an operation takes, as they were counted."""
+
+    unit: str = Field(description="what is counted, as in: from 0 to 2 flushes an operation")
+    before: float
+    after: float
+    before_interval: tuple[float, float]
+    after_interval: tuple[float, float]
+    difference_interval: tuple[float, float]
+
+
 DECIDER = "cost"  # the metric that decides a search unless another is asked for
 NO_DIFFERENCE = "no difference"  # what the direction "none" is called everywhere
 
@@ -65,9 +76,15 @@ class Boundary(Value):
     )
     found: bool
     direction: Literal["slower", "faster", "none", "unknown"]
-    effect: float | None = None
+    effect: float | None = Field(
+        default=None, description="of counts with what is added to them: `counts` has them as such"
+    )
     effect_interval: tuple[float, float] | None = None
     effect_level: float = Field(default=0.99, description="of that interval")
+    counts: Counts | None = Field(
+        default=None, exclude_if=lambda counts: counts is None,
+        description="of a metric that counts: what both sides have, at the same level",
+    )  # fmt: skip
     smallest_visible_pct: float | None = None
     summary: str
     unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")

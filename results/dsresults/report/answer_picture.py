@@ -16,7 +16,7 @@ from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, CPU
 from dsharness.model import Boundary, Outcome, Sample, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable
-from dsresults.number_text import capital, figure, significant
+from dsresults.number_text import capital, figure, interval_text, significant, sized
 from dsresults.report.percentile_chart import AxisMark, round_values
 
 MOST_SHOWN = 22  # candidates that have room for a name
@@ -348,14 +348,10 @@ def _answer(comparison: ComparisonTable, column: Column) -> str:
     if not found.found or found.effect is None:
         return f"With {load}: {found.summary}"
     words = comparison.decider.words
-    said = words.said(found.direction, f"{significant(found.effect)} times")
+    said = sized(words, found)
     unsure = "one of " if len(found.suspects) > 1 else ""
     named = f"{', '.join(found.suspects[:4])}{' …' if len(found.suspects) > 4 else ''}"
     who = f"{unsure}{named}" if unsure else found.after
     verb = "" if words.verb else "is "
     by = "" if words.verb or comparison.decider is COST else f" by {comparison.decider.label}"
-    interval = ""
-    if found.effect_interval:
-        low, high = map(significant, found.effect_interval)
-        interval = f" ({100 * found.effect_level:.3g} % interval {low} to {high})"
-    return f"With {load}, {who} {verb}{said}{by} than {found.before}{interval}"
+    return f"With {load}, {who} {verb}{said}{by} than {found.before}{interval_text(found)}"

@@ -26,7 +26,7 @@ from dsresults.commits_result import Culprit
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
 from dsresults.explainers import shown_columns
 from dsresults.moved_packages import PackageChange
-from dsresults.number_text import figure, significant
+from dsresults.number_text import figure, interval_text, significant, sized
 from dsresults.profile_pair import ProfilePair, function_changes
 from dsresults.report.answer_picture import percent
 from dsresults.report.markdown_page import block, code, table, times_lines, words
@@ -90,7 +90,7 @@ def _issue(
     since = since or _since(after, culprit)
     operation = column.workload.operation if column.workload else column.workload_id
     what = OPERATIONS.get(str(operation), str(operation))
-    title = f"{what} {_costs(comparison, found.effect or 1.0)} since {since}"
+    title = f"{what} {_costs(comparison, found)} since {since}"
     samples = [s for s in data.samples if s.campaign_id == column.campaign_id and s.valid]
     parts = (
         ("Issue Description", _described(data, comparison, column, found, culprit, samples)),
@@ -113,8 +113,11 @@ def _since(after: Candidate, culprit: Culprit | None) -> str:
     return version[0] if version else re.sub(r"[^A-Za-z0-9.-]", " ", after.id)[:60]
 
 
-def _costs(comparison: ComparisonTable, effect: float) -> str:
-    """``costs 1.4 times more CPU``: no sign, no percent."""
+def _costs(comparison: ComparisonTable, found: Boundary) -> str:
+    """``costs 1.4 times more CPU``: no sign, no percent; of counts, from where to where."""
+    if found.counts is not None:
+        return sized(comparison.decider.words, found)
+    effect = found.effect or 1.0
     size = f"{effect:.1f} times" if effect < 10 else f"{effect:.0f} times"
     if comparison.decider in {COST, CPU}:
         return f"costs {size} more CPU"
@@ -131,13 +134,9 @@ def _described(
     samples: Sequence[Sample],
 ) -> Iterator[str]:
     before, after = (comparison.candidate(name or "") for name in (found.before, found.after))
-    interval = ""
-    if found.effect_interval:
-        low, high = map(significant, found.effect_interval)
-        interval = f" ({100 * found.effect_level:.3g} % interval {low} to {high})"
     yield words(
-        f"{_named(after)} {_costs(comparison, found.effect or 1.0)} than {_named(before)}"
-        f"{interval}: {column.title or column.workload_id}."
+        f"{_named(after)} {_costs(comparison, found)} than {_named(before)}"
+        f"{interval_text(found)}: {column.title or column.workload_id}."
     )
     for suspect in culprit.suspects if culprit else ():
         named = f"[{code(suspect.hash[:12])}]({suspect.link})" if suspect.link else ""

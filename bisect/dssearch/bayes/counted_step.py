@@ -1,0 +1,132 @@
+"""Both sides of a step in what an operation takes, as counts. Core pure logic, no I/O.
+
+A search works with logs, so it adds to a count what is no difference yet. A reader wants to know
+how many there are: nothing is added here, and there is no factor from none to some.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from dsharness.measure.metric import Metric
+from dsharness.model import Counts, Sample
+from dssearch.bayes.belief import Beliefs
+from dssearch.bayes.track import Floats, Ints
+
+SHOWN = 100  # parts of what is added: less is none
+LIKELY = 0.5  # of a step, that it ends a plateau
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """The mean of the runs on one side, and half of its interval."""
+
+    mean: float
+    half: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.mean - self.half, self.mean + self.half
+
+
+def counted_step(beliefs: Beliefs, gap: int, level: float) -> Counts | None:
+    """Of the step in that gap; None where the metric that decided does not count."""
+    if beliefs.decider.floor is None:
+        return None
+    low, high = beliefs.posterior.ends(gap)
+    return counted_between(beliefs, low, high, level)
+
+
+def counted_between(
+    beliefs: Beliefs, low: int, high: int, level: float, *, lasts: bool = True
+) -> Counts | None:
+    """The same of a step between two places of the line, to the next steps on both sides.
+
+    One that does not last ends with its candidate.
+    """
+    metric, found = beliefs.decider, beliefs.posterior
+    if metric.floor is None:
+        return None
+    steps = [found.ends(int(gap)) for gap in np.flatnonzero(found.stepped >= LIKELY)]
+    first = max((end for _, end in steps if end <= low), default=0)
+    last = min((begin for begin, _ in steps if begin >= high), default=len(beliefs.line.names) - 1)
+    last = last if lasts else high
+    places = found.seen.positions
+    before = _runs(beliefs, places[(places >= first) & (places <= low)])
+    after = _runs(beliefs, places[(places >= high) & (places <= last)])
+    return counts_of(metric, before, after, level, Noise(run=found.noise, build=found.scatter))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """What is known of it from elsewhere, as logs: of one run, and of one build."""
+
+    run: float
+    build: float
+
+
+def _runs(beliefs: Beliefs, positions: Ints) -> list[list[Sample]]:
+    """The usable ones of each candidate."""
+    groups = (beliefs.history.of(beliefs.line.names[at]) for at in positions)
+    return [[sample for sample in group if sample.valid] for group in groups]
+
+
+def counts_of(
+    metric: Metric,
+    before: Sequence[Sequence[Sample]],
+    after: Sequence[Sequence[Sample]],
+    level: float,
+    known: Noise,
+) -> Counts:
+    """What both sides count, with intervals; runs come by candidate.
+
+    The noise of one run is the same part of a count, with what is added to it, on both sides.
+    """
+    floor = metric.floor or 0.0
+    groups = [_values(metric, runs) for runs in (*before, *after)]
+    freedom = sum(map(len, groups)) - len(groups)
+    rests = np.concatenate([(each - each.mean()) / (abs(each.mean()) + floor) for each in groups])
+    noise = math.sqrt(float(rests @ rests) / freedom) if freedom else known.run
+    reach = float(stdtrit(max(1, freedom), (1 + level) / 2))
+    one, other = (
+        _side(metric, groups[part], runs, reach * noise, known.build)
+        for part, runs in ((slice(len(before)), before), (slice(len(before), None), after))
+    )
+    apart = math.hypot(one.half, other.half)
+    differ = other.mean - one.mean
+    return Counts(
+        unit=metric.counts,
+        before=_shown(one.mean, floor),
+        after=_shown(other.mean, floor),
+        before_interval=one.interval,
+        after_interval=other.interval,
+        difference_interval=(differ - apart, differ + apart),
+    )
+
+
+def _side(
+    metric: Metric,
+    groups: Sequence[Floats],
+    runs: Sequence[Sequence[Sample]],
+    noise: float,
+    scatter: float,
+) -> Side:
+    every = np.concatenate(list(groups))
+    mean = float(every.mean())
+    size = abs(mean) + (metric.floor or 0.0)
+    half = size * math.hypot(noise / math.sqrt(len(every)), 2 * scatter / math.sqrt(len(groups)))
+    steps = [sample.metrics[metric.name].quantum for group in runs for sample in group]
+    return Side(mean=mean, half=max(half, max(steps) / 2 / math.sqrt(len(steps))))
+
+
+def _values(metric: Metric, runs: Sequence[Sample]) -> Floats:
+    return np.array([sample.value(metric.name) for sample in runs], dtype=np.float64)
+
+
+def _shown(value: float, floor: float) -> float:
+    return 0.0 if abs(value) < floor / SHOWN else value
