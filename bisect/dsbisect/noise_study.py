@@ -38,6 +38,7 @@ class NoiseRequest(RowsAsked):
 
     row: str
     runs: int
+    keeps: bool = True  # a server from one turn to the next
 
     @property
     def line(self) -> tuple[str, str]:
@@ -81,7 +82,7 @@ def measure_noise(
                 metric=request.metric,
             ),
             workload=request.workloads[0],
-            search=whole_pairs(request.line, request.runs),
+            search=whole_pairs(request.line, request.runs, keeps=request.keeps),
             lab=laboratory,
             store=store,
             kind="measure",
@@ -89,7 +90,7 @@ def measure_noise(
         return store.samples(campaign_id=order.run(watcher).id)
 
 
-def whole_pairs(line: Sequence[str], number: int) -> Rounds:
+def whole_pairs(line: Sequence[str], number: int, *, keeps: bool = True) -> Rounds:
     """Turns until so many have two valid runs; InconclusiveError where one side fails again."""
     one, other = line
 
@@ -101,7 +102,7 @@ def whole_pairs(line: Sequence[str], number: int) -> Rounds:
             )
         return number - len(pairs(history.of(one), history.of(other)))
 
-    return Rounds(missing=missing)
+    return Rounds(missing=missing, keeps=keeps)
 
 
 PAIRS = 10  # of 20 runs

@@ -23,8 +23,8 @@ LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
 
 
 def run_s(workload: Workload, *, paired: bool) -> float:
-    """What one sample takes; the two of a duet share their time."""
-    return (workload.duration_s + RUN_OVERHEAD_S) / (2 if paired else 1)
+    """What one sample takes; the two of a duet share their time, and any two that of a start."""
+    return (workload.duration_s + RUN_OVERHEAD_S) / (2 if paired else 1) + START_S / 2
 
 
 @dataclass(frozen=True, kw_only=True)

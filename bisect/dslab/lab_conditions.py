@@ -91,6 +91,15 @@ class LabConditions:
         refuse_misfits(candidate, system, self.workloads, self.settings, self.matrix)
 
 
+def measures_pairs(engine: Engine | None, metric: str, workload: Workload) -> bool:
+    """Whether a search on this machine measures two at the same time; any engine may, unasked."""
+    way = way_for(
+        available_cpus(), metric, duet=True, imports=workload.stopped,
+        can_pin=engine is None or engine.pins_cpus, can_move=engine is None or engine.moves_cpus,
+    )  # fmt: skip
+    return way.paired
+
+
 def refuse_misfits(
     candidate: str,
     system: SystemName,

@@ -7,25 +7,22 @@ noise the real search is run on simulated lines whose truth is known.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 import numpy as np
 from pydantic import Field
-from scipy.special import chdtri
 
 from dsharness.errors import InconclusiveError, UsageError
-from dsharness.measure.metric import Metric
-from dsharness.measure.metrics import COST, RATE
 from dsharness.model import DECIDER, Boundary, Machine, Measurement, Sample, Value
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
 from dssearch.bayes.track import Floats
 from dssearch.build_scatter import BuildScatter, pct_of
+from dssearch.pilot_noise import Noise, RunNoise
 from dssearch.planner import TurnEnd, run_search
 from dssearch.question import History, Measure, Question, Search
 
@@ -33,6 +30,7 @@ WORKLOAD = "rehearsed"
 MACHINE = Machine(id="made up")
 MOST_DROP_PCT = 100_000  # a thousand times; far above, simulations take minutes and find nothing
 START = datetime(2026, 1, 1, tzinfo=UTC)
+SPEEDS = 1  # a stream of chance of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,24 +67,19 @@ class Rehearsed:
         return self.named and not self.right
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunNoise:
-    """Noise of made-up runs, on the log scale: Gaussian, and the rate follows the cost in part."""
-
-    cost: float
-    rate_slope: float = 1.0
-    rate_rest: float = 0.0
-
-
 def rehearse(search: Search, candidates: int, drop: float, noise: RunNoise, seed: int) -> Rehearsed:
     """A step of ``drop`` (a log) at a place the seed decides."""
     chance = np.random.default_rng([seed, candidates])
     line = tuple(f"c{number}" for number in range(candidates))
     step = int(chance.integers(1, candidates))
     index = {name: at for at, name in enumerate(line)}
+    speeds = np.random.default_rng([seed, candidates, SPEEDS])
+    speed: list[float] = [0.0]
 
-    def run(name: str, _: int) -> SimulatedRun:
-        level = drop * (index[name] >= step)
+    def run(name: str, turn: int) -> SimulatedRun:
+        while len(speed) <= turn:
+            speed.append(speed[-1] + noise.pace * float(speeds.normal()))
+        level = drop * (index[name] >= step) + speed[turn]
         own = noise.cost * float(chance.normal())
         rate = noise.rate_slope * own + noise.rate_rest * float(chance.normal())
         return SimulatedRun(cost=level + own, rate=-level - rate)
@@ -152,6 +145,8 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         image_key="",
         started_at=(START + timedelta(seconds=number)).isoformat(),
         session=str(run.session),
+        start=turn + 1,
+        at_least={},
         duration_s=1.0,
         operations=1,
         metrics={
@@ -174,8 +169,6 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
 
 REHEARSALS = 40
 LEAST_REHEARSALS = 12
-LEAST_PILOT = 4
-SURE = 0.9  # of the noise's interval
 PROOF = 7.0  # nats that tell a step from none
 
 
@@ -211,68 +204,6 @@ class ForecastRequest:
     most_runs: int
     most_hours: float | None
     level: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Noise:
-    """Standard deviation of the log of one run, its interval, and the number of runs."""
-
-    size: float
-    low: float
-    high: float
-    runs: int = 0
-    freedom: int = 0  # of the estimate; 0: it is certain
-    rate_slope: float = 1.0  # by how much a run's rate follows its cost
-    rate_rest: float = 0.0  # and how much it varies by itself
-
-    @classmethod
-    def given(cls, pct: float) -> Noise:
-        """A noise that a user names; nothing was measured."""
-        if not 0 < pct < math.inf:
-            raise UsageError(f"--noise {pct:g}: must be above 0 and finite", hint="in per cent: 5")
-        size = math.log1p(pct / 100)
-        return cls(size=size, low=size, high=size)
-
-    @classmethod
-    def seen(cls, size: float, freedom: int, runs: int) -> Noise:
-        """A noise as it was estimated, with so many degrees of freedom."""
-        tail = (1 - SURE) / 2
-        low, high = (
-            size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail)
-        )
-        return cls(size=size, low=low, high=high, runs=runs, freedom=freedom)
-
-    def drawn(self, seed: int) -> RunNoise:
-        """One of the noises that the pilot leaves possible."""
-        times = 1.0
-        if self.freedom > 0:
-            chance = np.random.default_rng([seed, self.freedom])
-            times = math.sqrt(self.freedom / float(chance.chisquare(self.freedom)))
-        return RunNoise(
-            cost=times * self.size, rate_slope=self.rate_slope, rate_rest=times * self.rate_rest
-        )
-
-
-def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
-    """The noise that a pilot of one candidate shows."""
-    usable = [sample for sample in samples if sample.valid]
-    costs = [value for sample in usable if (value := metric.slowness(sample))]
-    values = costs if len(costs) == len(usable) else [v for s in usable if (v := RATE.slowness(s))]
-    if len(values) < LEAST_PILOT:
-        failed = [", ".join(sample.invalid) for sample in samples if not sample.valid]
-        raise InconclusiveError(
-            f"a plan needs {LEAST_PILOT} usable runs, the pilot has {len(values)}"
-            + (f"; refused: {failed[0]}" if failed else ""),
-            hint="raise --samples, or find out why runs fail: `dsbisect results list`",
-        )
-    logs = [math.log(value) for value in values]
-    noise = Noise.seen(statistics.stdev(logs), freedom=len(logs) - 1, runs=len(logs))
-    rates = [math.log(rate) for sample in usable if (rate := RATE.slowness(sample))]
-    if len(rates) != len(logs) or values is not costs or noise.size == 0:
-        return noise
-    slope, _ = statistics.linear_regression(logs, rates)
-    rest = [rate - slope * log for log, rate in zip(logs, rates, strict=True)]
-    return replace(noise, rate_slope=slope, rate_rest=statistics.stdev(rest))
 
 
 def forecast(noise: Noise, wanted: ForecastRequest, search: Search, costs: Costs) -> Forecast:

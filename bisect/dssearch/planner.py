@@ -33,7 +33,8 @@ def advance(
 ) -> Measure | Answer | Enough:
     """Return the next turn, or the answer; ``Enough`` where those under way have to end first."""
     under_way = [turn.candidates for turn in turns if turn.state is TurnState.PLANNED]
-    history = replace(history, ends=(question.line[0], question.line[-1]))
+    if search.looks:
+        history = replace(history, ends=(question.line[0], question.line[-1]))
     step = search.next_step(question, history, under_way)
     if not isinstance(step, Wanted):
         return step

@@ -1,4 +1,7 @@
-"""Whether "9 in 10: at most" is true: plans from short pilots, then searches on that machine."""
+"""Whether "9 in 10: at most" is true: plans from short pilots, then searches on that machine.
+
+Every second machine measures two at the same time, as most do: its pilot is of such pairs.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dssearch.bayes.bayes_search import Bayes
-from dssearch.forecast import ForecastRequest, Noise, RunNoise, forecast, rehearse
-from searchbench.methods import COSTS
+from dssearch.forecast import ForecastRequest, forecast, rehearse
+from dssearch.pilot_noise import Pilot, RunNoise
+from searchbench.machine import TURN_WALK
+from searchbench.methods import COSTS, DUET_COSTS
 from searchbench.plays import on_all_cores
 
-PILOT = 10  # runs, as `plan` takes
+PILOT = 10  # pairs of runs, as `plan` takes
 SEARCHES = 4  # on each machine: pilots differ more than searches on one machine
 CANDIDATES = 64
 DROP_PCT = 20.0
@@ -26,6 +31,7 @@ FIRST_SEED = 10_000  # of the searches; the plan's own rehearsals have small one
 class Planned:
     """One machine: what was told, and what was taken."""
 
+    paired: bool
     most_runs: float
     taken: tuple[int, ...]
 
@@ -48,11 +54,13 @@ def plan_lines(plans: list[Planned]) -> Iterator[str]:
     yield (
         f"{len(plans)} machines, {SEARCHES} searches on each: the plan said that {TOLD:.0%} would "
         f"take at most so many runs; {_mean([each.held for each in plans])} took no more, "
-        f"{_mean([each.fewer for each in plans])} took fewer; pilots of {PILOT} runs, a drop of "
+        f"{_mean([each.fewer for each in plans])} took fewer; pilots of {PILOT} pairs, a drop of "
         f"{DROP_PCT:g} % among {CANDIDATES}"
     )
     for each in sorted(plans, key=lambda plan: plan.most_runs):
-        yield f"  at most {each.most_runs:g}: {' '.join(map(str, sorted(each.taken)))}"
+        way = "in duets" if each.paired else "alone"
+        taken = " ".join(map(str, sorted(each.taken)))
+        yield f"  {way}, at most {each.most_runs:g}: {taken}"
 
 
 def _mean(shares: list[float]) -> str:
@@ -63,14 +71,17 @@ def _mean(shares: list[float]) -> str:
 def _plan(machine: int) -> Planned:
     chance = np.random.default_rng([machine, 77])
     noise = math.exp(chance.uniform(*np.log(NOISES)))
-    pilot = chance.normal(0.0, noise, PILOT)
-    seen = Noise.seen(float(pilot.std(ddof=1)), freedom=PILOT - 1, runs=PILOT)
-    search = Bayes(costs=COSTS)
+    paired = machine % 2 == 0
+    own = RunNoise(cost=noise, pace=TURN_WALK if paired else 0.0)
+    speeds = own.pace * np.cumsum(chance.normal(size=PILOT))
+    runs = speeds[:, None] + chance.normal(0.0, noise, (PILOT, 2))
+    seen = Pilot(turns=np.repeat(range(PILOT), 2).tolist()).noise(runs.ravel().tolist())
+    search = Bayes(costs=DUET_COSTS if paired else COSTS)
     wanted = ForecastRequest(
         candidates=CANDIDATES, drop_pct=DROP_PCT, most_runs=2000, most_hours=None, level=0.95
     )
-    told = forecast(seen, wanted, search, COSTS)
+    told = forecast(seen, wanted, search, search.costs)
     drop = math.log1p(DROP_PCT / 100)
     seeds = range(FIRST_SEED + machine * SEARCHES, FIRST_SEED + (machine + 1) * SEARCHES)
-    real = [rehearse(search, CANDIDATES, drop, RunNoise(cost=noise), seed) for seed in seeds]
-    return Planned(most_runs=told.most_runs, taken=tuple(each.runs for each in real))
+    real = [rehearse(search, CANDIDATES, drop, own, seed) for seed in seeds]
+    return Planned(paired=paired, most_runs=told.most_runs, taken=tuple(each.runs for each in real))

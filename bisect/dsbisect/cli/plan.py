@@ -45,7 +45,7 @@ def plan(  # noqa: PLR0913 - each is an option
         ),
     ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", min=4, help="Runs to measure the noise with.")
+        int, typer.Option("--samples", min=4, help="Pairs of runs to measure the noise with.")
     ] = 10,
     layouts: Annotated[
         int | None,
@@ -82,21 +82,22 @@ def plan(  # noqa: PLR0913 - each is an option
     from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S
     from dsbisect.commits.commits_request import CommitsRequest
     from dsbisect.commits.source_lab import scatter_of_builds
-    from dsbisect.rows_study import MeasureRequest, check_asked, measure_row
+    from dsbisect.noise_study import NoiseRequest, measure_noise
+    from dsbisect.rows_study import check_asked
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric
+    from dslab.lab_conditions import measures_pairs
     from dsresults.store import Store
     from dssearch.bayes.bayes_search import Bayes
     from dssearch.forecast import (
         ForecastRequest,
-        Noise,
         check,
         forecast,
-        noise_of,
         refuse_the_invisible,
         refuse_without_chance,
     )
+    from dssearch.pilot_noise import Noise, noise_of
 
     wanted = ForecastRequest(
         candidates=candidates, drop_pct=drop, most_runs=max_runs, most_hours=max_hours,
@@ -104,11 +105,10 @@ def plan(  # noqa: PLR0913 - each is an option
     )  # fmt: skip
     check(wanted)
     decider = find_metric(metric)
-    options = SearchOptions(level=level, max_runs=max_runs, max_hours=max_hours)
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
     settings = find_settings(checked, settings_id)
-    scatter = None
+    scatter, engine = None, None
     if layouts is not None:
         if repo is None or row is not None or noise is not None:
             raise UsageError(
@@ -119,38 +119,33 @@ def plan(  # noqa: PLR0913 - each is an option
             matrix=checked, workload=driven, settings=settings, metric=decider.name,
             repository=repo, good=revision, bad=revision,
         )  # fmt: skip
-        engine = detect()
         with Store.open(store, folder=outside(repo)) as opened, Watch() as watch:
             scatter = scatter_of_builds(
-                ask, layouts, samples, engine=engine, store=opened, watcher=watch
+                ask, layouts, samples, engine=(engine := detect()), store=opened, watcher=watch
             )
         known = Noise.seen(scatter.noise, freedom=scatter.freedom, runs=scatter.runs)
     elif noise is not None:
-        if row is not None:
-            raise UsageError(
-                f"{row} and --noise {noise:g}: one of them is too much",
-                hint="a row is measured to see its noise; with --noise nothing is measured",
-            )
+        _refuse_both(row, noise)
         known = Noise.given(noise)
     else:
-        if row is None:
-            raise UsageError(
-                "a plan needs the noise of a run: name a row, or give --noise",
-                hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
-            )
-        look = MeasureRequest(
-            matrix=checked, row=row, workloads=(driven,), settings=settings, samples=samples
-        )
+        row = _named(row)
+        look = NoiseRequest(
+            matrix=checked, row=row, workloads=(driven,), settings=settings, runs=samples,
+            metric=decider.name, keeps=False,
+        )  # fmt: skip
         check_asked(look, (row,))
         engine = detect()
         with Store.open(store) as opened, Watch() as watch:
-            known = noise_of(measure_row(look, engine, opened, watch), decider)
+            known = noise_of(measure_noise(look, engine, opened, watch), decider)
     try:
         refuse_the_invisible(known, wanted, driven.duration_s)
-    except InconclusiveError:
-        for line in _differing(scatter, drop):  # measured for minutes: it is said in any case
-            typer.echo(line, err=True)
+    except InconclusiveError:  # builds were measured for minutes: it is said in any case
+        typer.echo("\n".join(_differing(scatter, drop)), err=True, nl=scatter is not None)
         raise
+    options = SearchOptions(
+        level=level, max_runs=max_runs, max_hours=max_hours,
+        paired=measures_pairs(engine, decider.name, driven),
+    )  # fmt: skip
     search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
     plan = forecast(known, wanted, search, search.costs).model_copy(
@@ -158,6 +153,23 @@ def plan(  # noqa: PLR0913 - each is an option
     )
     typer.echo(plan.model_dump_json(indent=2) if as_json else _text(plan))
     refuse_without_chance(plan, wanted, driven.duration_s)
+
+
+def _refuse_both(row: str | None, noise: float) -> None:
+    if row is not None:
+        raise UsageError(
+            f"{row} and --noise {noise:g}: one of them is too much",
+            hint="a row is measured to see its noise; with --noise nothing is measured",
+        )
+
+
+def _named(row: str | None) -> str:
+    if row is None:
+        raise UsageError(
+            "a plan needs the noise of a run: name a row, or give --noise",
+            hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
+        )
+    return row
 
 
 def _differing(seen: BuildScatter | None, drop_pct: float) -> Iterator[str]:

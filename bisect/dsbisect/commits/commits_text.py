@@ -10,6 +10,7 @@ from dsbisect.commits.commits_study import CommitsResult
 from dsbuilds.history.culprit import Suspect
 from dsharness.model import Matrix
 from dsresults.commits_result import CommitFindings, Comparison, Culprit
+from dsresults.number_text import count_intervals
 from dsresults.report import ReportData, default_folder, report_data, same_loads, write_report
 
 FILES_SHOWN = 10
@@ -96,7 +97,9 @@ def _files(facts: Suspect) -> str:
 
 def _comparison(each: Comparison) -> Iterator[str]:
     interval = ""
-    if each.size and each.interval is not None:
+    if each.counts is not None:
+        interval = f" (intervals {count_intervals(each.counts)})"
+    elif each.size and each.interval is not None:
         interval = f" (interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
     yield f"    {each.title}: {each.outcome_text}{interval}; {MARK[each.confirms]}"
     if each.how:
