@@ -150,7 +150,7 @@ class Laboratory:
 
     def prepare_more(self, candidates: Sequence[str], starts: Starts = "kept") -> None:
         """The same for what is needed next; the error of one that fails comes from ``ready``."""
-        if starts == "anew" and not self._conditions.of_age:
+        if starts == "fresh" and not self._conditions.of_age:
             for candidate in candidates:
                 self.retire(candidate)
         self._even_ages(candidates)

@@ -82,7 +82,7 @@ def rehearse(search: Search, candidates: int, drop: float, noise: RunNoise, seed
         level = drop * (index[name] >= step) + speed[turn]
         own = noise.cost * float(chance.normal())
         rate = noise.rate_slope * own + noise.rate_rest * float(chance.normal())
-        return SimulatedRun(cost=level + own, rate=-level - rate)
+        return SimulatedRun(cost=level + own, rate=-level - rate, start=turn + 1)
 
     boundary, taken = walk(search, line, run)
     named = boundary.found and boundary.after is not None
@@ -144,6 +144,8 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         image_key="",
         started_at=(START + timedelta(seconds=number)).isoformat(),
         session=str(run.session),
+        start=run.start,
+        at_least=at_least,
         duration_s=1.0,
         operations=1,
         metrics={
@@ -160,8 +162,6 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         turn=turn,
         workload=None,
         log="",
-        start=run.start,
-        at_least=at_least,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -111,7 +112,8 @@ class Pilot:
         pairs = self._pairs(logs)
         if len(pairs) >= LEAST_PILOT:
             return (pairs[:, 1] - pairs[:, 0]) / math.sqrt(PAIR), len(pairs)
-        return np.array(logs) - np.mean(logs), len(logs) - 1
+        rests: Floats = np.array(logs, dtype=np.float64) - statistics.fmean(logs)
+        return rests, len(logs) - 1
 
     def noise(self, logs: Sequence[float]) -> Noise:
         """With the steps of the machine's speed, beyond what noise makes of them."""

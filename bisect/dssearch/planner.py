@@ -51,15 +51,15 @@ def advance(
         why=step.why,
         remaining=step.remaining,
         outlook=step.outlook,
-        anew=step.anew,
+        fresh=step.fresh,
         starts=_starts(search, step),
     )
 
 
 def _starts(search: Search, step: Wanted) -> Starts:
     """What a server is like by chance, as where its memory lies, lasts until its next start."""
-    if step.anew:
-        return "anew"
+    if step.fresh:
+        return "fresh"
     rests = search.keeps if isinstance(search, Rounds) else not search.looks
     return "kept" if rests else "afforded"
 

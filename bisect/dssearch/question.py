@@ -195,7 +195,7 @@ class Wanted:
     why: str
     remaining: int  # samples still expected after this turn, for the ETA
     outlook: Outlook | None = None
-    anew: bool = False  # with new servers, whatever their start takes
+    fresh: bool = False  # with new servers, whatever their start takes
 
 
 @dataclass(frozen=True, kw_only=True)

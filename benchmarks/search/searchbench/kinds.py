@@ -49,7 +49,7 @@ class Kind:
     metric: str = DECIDER  # by which the search decides
     counts: tuple[float, float] | None = None  # of an operation, before the step and after it
     budget: int = 2000  # runs that the search may take
-    proved: bool = False  # a small step is built anew on both sides before it counts as named
+    proved: bool = False  # a small step is built again on both sides before it counts as named
     cv_pct: tuple[float, float] = (5.0, 20.0)  # of the cost of one run, drawn between these
     truth: Truth = Truth.STEP
     noise: Noise = Noise.GAUSSIAN

@@ -1,4 +1,4 @@
-"""The proof of a small step, as `bisect commits` has it: both sides are built anew, several times.
+"""The proof of a small step, as `bisect commits` has it: both sides are built again, several times.
 
 What one build has by its layout is another one's by chance. A step that several builds of both
 sides do not show is not named.

@@ -54,7 +54,7 @@ class FinalCheck:
 
     names: tuple[str, ...]
     why: str
-    anew: bool = False  # whether its servers are started for it
+    fresh: bool = False  # whether its servers are started for it
 
 
 def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> FinalCheck | None:
@@ -105,7 +105,7 @@ def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     starts = min(len(_starts(beliefs, name)) for name in (before, after))
     if 0 < starts < certainty.least_runs:
         why = f"do other starts of {before} and {after} cost the same?"
-        yield FinalCheck(names=(before, after), why=why, anew=True)
+        yield FinalCheck(names=(before, after), why=why, fresh=True)
 
 
 def _modes(beliefs: Beliefs) -> Iterator[FinalCheck]:
@@ -304,7 +304,7 @@ class Bayes:
                 return self._answer(beliefs)
             return Wanted(
                 candidates=last.names, why=last.why, remaining=0, outlook=outlook(beliefs),
-                anew=last.anew,
+                fresh=last.fresh,
             )  # fmt: skip
         lost = lost_in_builds(beliefs)
         choice = choose(

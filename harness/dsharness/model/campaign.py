@@ -159,9 +159,9 @@ class TurnState(StrEnum):
     GIVEN_UP = "given up"  # interrupted before its last sample; it is taken again
 
 
-# Of the servers of a turn's candidates: kept from the turn before; anew where a start costs no more
-# than the runs since the last one; anew in any case.
-Starts = Literal["kept", "afforded", "anew"]
+# Of the servers of a turn's candidates: kept from the turn before; started again where that costs no more
+# than the runs since the last start; fresh in any case.
+Starts = Literal["kept", "afforded", "fresh"]
 
 
 class TurnTime(Value):
@@ -184,7 +184,7 @@ class Turn(Value):
     machine: str = Field(default="", description="id of the one that takes it; empty: any")
     starts: Starts = Field(
         default="kept", exclude_if=lambda starts: starts == "kept",
-        description="whether its candidates' servers start anew for it",
+        description="whether its candidates' servers are started for it",
     )  # fmt: skip
     state: TurnState = TurnState.PLANNED
     refused: dict[str, str] = Field(

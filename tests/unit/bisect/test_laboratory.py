@@ -199,8 +199,8 @@ def test_a_server_that_has_told_all_that_it_can_is_not_measured_again(
         ("afforded", 1.5, False, [1, 2, 3, 4, 5, 6]),
         ("afforded", 7.0, False, [1, 1, 1, 2, 2, 2]),  # dear: as many turns as it takes long
         ("afforded", 1.5, True, [1, 1, 1, 1, 1, 1]),  # a leak shows in a server that goes on
-        ("anew", 700.0, False, [1, 2, 3, 4, 5, 6]),
-        ("anew", 1.5, True, [1, 1, 1, 1, 1, 1]),
+        ("fresh", 700.0, False, [1, 2, 3, 4, 5, 6]),
+        ("fresh", 1.5, True, [1, 1, 1, 1, 1, 1]),
     ],
 )
 def test_a_search_asks_new_servers_where_a_start_costs_no_more_than_the_runs(

@@ -202,14 +202,14 @@ class Asking(Bayes):
     """Wants new servers of both ends, whatever it has seen."""
 
     def next_step(self, question: Question, history: History, pending: Pending = ()) -> Wanted:
-        return Wanted(candidates=question.line[:2], why="to be sure", remaining=0, anew=True)
+        return Wanted(candidates=question.line[:2], why="to be sure", remaining=0, fresh=True)
 
 
 @pytest.mark.parametrize(
     ("search", "starts"),
     [
         (Bayes(), "afforded"),
-        (Asking(), "anew"),
+        (Asking(), "fresh"),
         (Rounds.of(3), "kept"),
         (Rounds.of(3, keeps=False), "afforded"),
     ],
