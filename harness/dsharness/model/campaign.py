@@ -159,8 +159,8 @@ class TurnState(StrEnum):
     GIVEN_UP = "given up"  # interrupted before its last sample; it is taken again
 
 
-# Of the servers of a turn's candidates: kept from the turn before; started again where that costs no more
-# than the runs since the last start; fresh in any case.
+# Of the servers of a turn's candidates: kept from the turn before, started again where that costs
+# no more than the runs since the last start, or started in any case.
 Starts = Literal["kept", "afforded", "fresh"]
 
 

@@ -227,7 +227,7 @@ def test_scores_are_shares_and_means() -> None:
 
 
 def test_plans_of_several_machines_have_an_error_and_those_of_one_have_none() -> None:
-    half, whole = (Planned(most_runs=5, taken=(4, more)) for more in (6, 5))
+    half, whole = (Planned(paired=False, most_runs=5, taken=(4, more)) for more in (6, 5))
     assert "75.0% ± 25.0% took no more" in "".join(plan_lines([half, whole]))
     assert "50.0% took no more" in "".join(plan_lines([half]))
 
