@@ -5,14 +5,20 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
+from pydantic import Field
+
+from dsharness.content_key import content_key
 from dsharness.errors import MatrixError, UsageError
 from dsharness.matrix import load_matrix
 from dsharness.model import Matrix, SharedRun, Value
 from dsharness.paths import cache_home
 from dsharness.process.command import writing
 from dsimages.matrix_lock import MatrixLock
+from dsresults.store.tables import stored
+
+V = TypeVar("V", bound=Value)
 
 
 class MatrixTexts(Value):
@@ -40,14 +46,31 @@ class MatrixTexts(Value):
         return load_matrix(matrix, folder=False)
 
 
+class NamedText(Value):
+    """A file as it travels; several may have the same name."""
+
+    name: str = Field(pattern=r"^[^/\x00]*[^./\x00][^/\x00]*$", max_length=255)
+    text: str
+
+    def kept(self, run: SharedRun) -> Path:
+        """The file on this machine, in a folder that no other one has."""
+        return kept_file(run, f"{content_key(self.text)}/{self.name}", self.text)
+
+
 def kept_file(run: SharedRun, name: str, text: str) -> Path:
     """A file of a run on this machine; an empty one is not written."""
     folder = cache_home() / "shared" / str(uuid.UUID(run.id))
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if text and not (folder / name).exists():
-            (folder / name).write_text(text, encoding="utf-8")
-    return folder / name
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if text and not file.exists():
+            file.write_text(text, encoding="utf-8")
+    return file
+
+
+def document_in(kind: type[V], run: SharedRun) -> V:
+    """What a run's request says; UnreadableError where this version cannot read it."""
+    return stored(kind, run.request, f"request of run {run.id}")
 
 
 def refuse_unshared(given: Mapping[str, bool]) -> None:

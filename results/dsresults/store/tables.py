@@ -30,7 +30,7 @@ from sqlalchemy import (
     text,
 )
 
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UnreadableError
 from dsharness.model import Value
 
 METADATA = MetaData()
@@ -184,6 +184,11 @@ RowValues = Mapping[str, Any]  # by column; what a database gives and takes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = 2**63 - 1
+MOST_NAMED = 80  # characters of an id in a message
+OTHER = (
+    "another version of dsbisect wrote it: use that version, or a newer one; or it was changed by "
+    "someone else"
+)
 TIMES = {
     "started_at": "started_us",
     "finished_at": "finished_us",
@@ -206,15 +211,20 @@ def encode(value: Value, table: Table, **further: str) -> RowValues:
 
 
 def decode(kind: type[V], row: RowValues) -> V:
-    """The value of a row; StoreError when this version cannot read it."""
+    """The value of a row; UnreadableError when this version cannot read it."""
     fields = {name: row[name] for name in kind.model_fields if name in row}
+    rest = row["rest"]
+    document = {**rest, **fields} if isinstance(rest, dict) else rest
+    return stored(kind, document, f"{kind.__name__.lower()} {str(row['id'])[:MOST_NAMED]!r}")
+
+
+def stored(kind: type[V], document: object, what: str) -> V:
+    """A value that was stored before; UnreadableError for anything else."""
     try:
-        return kind.model_validate({**row["rest"], **fields})
-    except ValidationError as error:
-        raise StoreError(
-            f"the stored {kind.__name__.lower()} {row['id']!r} cannot be read: {explain(error)}",
-            hint="it was written by another version of dsbisect: use that version, or a newer one",
-        ) from error
+        return kind.model_validate(document)
+    except (ValidationError, RecursionError) as error:
+        why = explain(error) if isinstance(error, ValidationError) else "it is too deep"
+        raise UnreadableError(f"the stored {what} cannot be read: {why}", hint=OTHER) from error
 
 
 def microseconds(text: str, what: str) -> int:
