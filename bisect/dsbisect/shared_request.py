@@ -18,6 +18,8 @@ from dsharness.process.command import writing
 from dsimages.matrix_lock import MatrixLock
 from dsresults.store.tables import stored
 
+MATRIX = "matrix.yaml"
+
 V = TypeVar("V", bound=Value)
 
 
@@ -38,12 +40,15 @@ class MatrixTexts(Value):
 
     def loaded(self, run: SharedRun) -> Matrix:
         """The matrix, from files of this machine's own; its rows hold what the first's do."""
-        lock = (run.prepared.lock if run.prepared else "") or self.lock
-        matrix, _ = (
-            kept_file(run, f"matrix.{kind}", text)
-            for kind, text in (("yaml", self.text), ("lock", lock))
-        )
+        matrix = kept_file(run, MATRIX, self.text)
+        follow_lock(run, self.lock)
         return load_matrix(matrix, folder=False)
+
+
+def follow_lock(run: SharedRun, asked: str = "") -> None:
+    """Let this machine's rows hold what the first one's do, or what was asked; not its own."""
+    lock = MatrixLock(path=kept_file(run, MATRIX, "").with_suffix(".lock"))
+    lock.follow((run.prepared.lock if run.prepared else "") or asked)
 
 
 class NamedText(Value):

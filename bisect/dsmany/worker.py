@@ -137,9 +137,12 @@ class FleetWorker:
                 prepared = self._prepared(run, self._lab_for(run))
                 with self._store.database.writing() as connection:
                     now = locked_run(connection, run_id)
-                    if now is not None and now.prepared is None:
+                    first = now is not None and now.prepared is None
+                    if now is not None and first:
                         write_run(connection, now.model_copy(update={"prepared": prepared}))
                     self._jobs.advance(connection, run_id)
+                if not first:
+                    self._close_lab()  # its rows may hold other packages than the first one's
 
     def profile(self, run_id: str) -> None:
         """A job: profile both sides of what a run found, which ends it; no profile changes that."""
