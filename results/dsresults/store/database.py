@@ -7,11 +7,13 @@ lab's own.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import sqlite3
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 
 from sqlalchemy import (
@@ -152,6 +154,8 @@ def _message(error: DBAPIError, location: Location) -> str:
 
 
 LOCK_WAIT_S = 30.0
+# By the user or a service's file; `prefer` and `allow` leave it to whoever is in between.
+TLS_IS_CHOSEN = {"disable", "require", "verify-ca", "verify-full"}
 KEPT, MOST = 2, 12  # connections of a process: that wait to be used again, and at once
 # So a network that is cut is noticed after half a minute, by whoever waits for an answer; and by
 # the server, which keeps the locks of a connection until then.
@@ -175,17 +179,55 @@ def connecting(location: Location, **further: int) -> dict[str, object]:
     options = [asked] if isinstance(asked, str) else [*asked]
     options += [f"-c {name}={value}" for name, value in (_SERVER | further).items()]
     given = {**_WAITING, "options": " ".join(options)}
-    if location.elsewhere and not _tls_is_chosen(location):
+    reached = _reached(location)
+    if reached.get("sslmode") not in TLS_IS_CHOSEN and not all(map(_is_here, _hosts(reached))):
         given["sslmode"] = "require"
     return given
 
 
-def _tls_is_chosen(location: Location) -> bool:
-    """Whether the user has said how; a service's file may, and the system's authorities mean it."""
-    asked = {name.upper(): value for name, value in location.url.query.items()}
-    return any(
-        asked.get(name) or os.environ.get(f"PG{name}") for name in ("SSLMODE", "SERVICE")
-    ) or "system" in {asked.get("SSLROOTCERT"), os.environ.get("PGSSLROOTCERT")}
+def conninfo(location: Location, **further: object) -> str:
+    """The address of a server as its driver reads it, secrets and all."""
+    from psycopg import Error  # noqa: PLC0415 - an extra
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+    _, asked = location.url.get_dialect()().create_connect_args(location.url)
+    try:
+        return make_conninfo(**{**asked, **further})
+    except Error as error:
+        raise StoreError(
+            f"the address of the results database {location} cannot be read: {error}",
+            hint="postgresql://USER@HOST/DATABASE, then ?OPTION=VALUE as libpq knows them",
+        ) from None  # the cause could quote it
+
+
+def _reached(location: Location) -> Mapping[str, str]:
+    """What the driver makes of an address, $PG... and a service's file: nothing listens on port 0.
+
+    It only tells when it has begun to connect, and it looks at the port before it asks for a host.
+    """
+    from psycopg import pq  # noqa: PLC0415 - an extra
+
+    begun = pq.PGconn.connect_start(conninfo(location, port=0).encode())
+    try:
+        return {each.keyword.decode(): (each.val or b"").decode() for each in begun.info}
+    finally:
+        begun.finish()
+
+
+def _hosts(reached: Mapping[str, str]) -> list[str]:
+    """Where it connects to: an address goes before the name at its place."""
+    addresses, names = (reached.get(name, "").split(",") for name in ("hostaddr", "host"))
+    return [address or name for address, name in zip_longest(addresses, names, fillvalue="")]
+
+
+def _is_here(host: str) -> bool:
+    """No network lies between: a socket (nothing, or a path), or this machine's loopback."""
+    if host in {"", "localhost"} or host.startswith(("/", "@")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Database:
