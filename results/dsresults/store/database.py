@@ -13,7 +13,6 @@ import sqlite3
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import zip_longest
 from pathlib import Path
 
 from sqlalchemy import (
@@ -215,9 +214,8 @@ def _reached(location: Location) -> Mapping[str, str]:
 
 
 def _hosts(reached: Mapping[str, str]) -> list[str]:
-    """Where it connects to: an address goes before the name at its place."""
-    addresses, names = (reached.get(name, "").split(",") for name in ("hostaddr", "host"))
-    return [address or name for address, name in zip_longest(addresses, names, fillvalue="")]
+    """Addresses that it connects to, and names: of another host's, a tunnel here may lead there."""
+    return [host for name in ("hostaddr", "host") for host in reached.get(name, "").split(",")]
 
 
 def _is_here(host: str) -> bool:
