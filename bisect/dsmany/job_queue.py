@@ -120,8 +120,8 @@ class JobQueue:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         app = self._app(
             PsycopgConnector(
-                conninfo=conninfo(self.location), kwargs=connecting(self.location), timeout=POOL_WAIT_S,
-                min_size=1, max_size=6,
+                conninfo=conninfo(self.location), kwargs=connecting(self.location),
+                timeout=POOL_WAIT_S, min_size=1, max_size=6,
             )
         )  # fmt: skip
         _register(app, handler)

@@ -146,7 +146,7 @@ class MatrixLock:
         guard = self.path.with_name(f".{self.path.name}.guard")
         with exclusive(guard, Deadline.after(WAIT_LIMIT_S)):
             before = self._load().rows
-            rows = before | entries
+            rows = {**before, **entries}
             if rows == before:
                 return
             content = LockFile(rows=dict(sorted(rows.items()))).model_dump(mode="json")

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import sqlite3
+import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +33,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
-from dsharness.errors import DiskFullError, DsbisectError, StoreError, UpgradedError
+from dsharness.errors import (
+    DiskFullError,
+    DsbisectError,
+    StoreError,
+    UnreadableError,
+    UpgradedError,
+)
 from dsresults.store.location import Location
 
 VERSION_TABLE = "dsbisect_schema"
@@ -53,7 +60,7 @@ POSTGRESQL_MEANINGS = {
     "53100": "full",
     "55P03": "locked",
     "25006": "forbidden",
-    "42501": "forbidden",
+    "42501": "refused",
     "42703": "changed",  # no such column
     "42P01": "changed",  # no such table
 }
@@ -80,6 +87,11 @@ TOLD: dict[str, tuple[type[DsbisectError], str, str]] = {
         StoreError,
         "the results database {place} cannot be opened for writing",
         f"check that its folder exists and that you may write to it, or {ELSEWHERE}",
+    ),
+    "refused": (
+        StoreError,
+        "the results database {place} does not let this role do that: {driver}",
+        "a machine's role has one machine, of its own name: `dsbisect machines forget` frees it",
     ),
     "changed": (
         UpgradedError,
@@ -155,6 +167,7 @@ def _message(error: DBAPIError, location: Location) -> str:
 LOCK_WAIT_S = 30.0
 # By the user or a service's file; `prefer` and `allow` leave it to whoever is in between.
 TLS_IS_CHOSEN = {"disable", "require", "verify-ca", "verify-full"}
+MOST_TOLD = 200
 KEPT, MOST = 2, 12  # connections of a process: that wait to be used again, and at once
 # So a network that is cut is noticed after half a minute, by whoever waits for an answer; and by
 # the server, which keeps the locks of a connection until then.
@@ -234,9 +247,17 @@ class Database:
     def __init__(self, location: Location, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
         self.location = location
         self.lock_wait_s = lock_wait_s
+        self.tell: Callable[[str], object] = _warn  # of what cannot be read
+        self._told: set[str] = set()
         self.schema: str | None = None  # that this process writes, once it is known to be there
         self.engine = _engine(location, lock_wait_s)
         weakref.finalize(self, self.engine.dispose)  # nobody has to close what was only read
+
+    def left_out(self, error: UnreadableError) -> None:
+        """Tell of what is gone without, once; who can write nonsense can write much of it."""
+        if error.message not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(error.message)
+            self.tell(f"left out: {error.message}")
 
     @property
     def embedded(self) -> bool:
@@ -283,6 +304,10 @@ class Database:
         # Without the option SQLAlchemy forgets the count of an INSERT on PostgreSQL.
         done = connection.execute(statement, execution_options={"preserve_rowcount": True})
         return done.rowcount == 1
+
+
+def _warn(told: str) -> None:
+    print(f"warning: {told}", file=sys.stderr)  # noqa: T201
 
 
 def revision(connection: Connection) -> str | None:

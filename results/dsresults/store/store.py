@@ -256,10 +256,10 @@ class Store:
         with self._database.writing() as connection:
             return put_turn(self._database, connection, turn)
 
-    def settle_turns(self, campaign_id: str, machines: Collection[str]) -> int:
-        """End what these machines began: done with a sample of each candidate, else given up."""
+    def settle_turns(self, campaign_id: str, machines: Collection[str] | None) -> int:
+        """End what these machines began, or all: done if all was measured, else given up."""
         with self._database.writing() as connection:
-            return settle_turns(connection, campaign_id, machines)
+            return settle_turns(self._database, connection, campaign_id, machines)
 
     def turn_state(self, turn_id: str) -> TurnState | None:
         """How far a turn came; None if it is not stored."""

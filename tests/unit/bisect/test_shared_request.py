@@ -43,8 +43,8 @@ def run_of(lock: str | None, request: dict[str, JsonValue] | None = None) -> Sha
             unmeasurable={}, lock=lock,
         )  # fmt: skip
     return SharedRun(
-        id="3f2a9c01-0000-4000-8000-000000000000", request_key="k", machines=2, request=request or {},
-        started_at="2026-11-28T12:00:00+00:00", prepared=prepared,
+        id="3f2a9c01-0000-4000-8000-000000000000", request_key="k", machines=2,
+        request=request or {}, started_at="2026-11-28T12:00:00+00:00", prepared=prepared,
     )  # fmt: skip
 
 
@@ -75,9 +75,7 @@ def test_rows_hold_what_those_of_the_first_machine_do(
     assert lock_of(there).read(there.row(ROW)) == locked(asked, wanted)
 
 
-def test_a_machine_that_locked_rows_itself_follows_the_first(
-    tmp_path: Path, asked: Matrix
-) -> None:
+def test_a_machine_that_locked_rows_itself_follows_the_first(tmp_path: Path, asked: Matrix) -> None:
     """As one that prepared, too, and was thought dead; its further rows are kept."""
     study_of = SharedStudies()
     before = study_of(rows_run(asked, None))
