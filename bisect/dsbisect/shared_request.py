@@ -16,7 +16,7 @@ from dsharness.model import Matrix, SharedRun, Value
 from dsharness.paths import cache_home
 from dsharness.process.command import writing
 from dsimages.matrix_lock import MatrixLock
-from dsresults.store.tables import stored
+from dsresults.stored_value import stored
 
 MATRIX = "matrix.yaml"
 

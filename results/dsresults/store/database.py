@@ -8,9 +8,9 @@ lab's own.
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import sqlite3
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,6 +41,7 @@ from dsharness.errors import (
     UpgradedError,
 )
 from dsresults.store.location import Location
+from dsresults.stored_value import MOST_NAMED, warn
 
 VERSION_TABLE = "dsbisect_schema"
 ELSEWHERE = "name another one with --store, $DSBISECT_STORE or --on"
@@ -247,7 +248,7 @@ class Database:
     def __init__(self, location: Location, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
         self.location = location
         self.lock_wait_s = lock_wait_s
-        self.tell: Callable[[str], object] = _warn  # of what cannot be read
+        self.tell: Callable[[str], object] = warn  # of what cannot be read
         self._told: set[str] = set()
         self.schema: str | None = None  # that this process writes, once it is known to be there
         self.engine = _engine(location, lock_wait_s)
@@ -306,10 +307,6 @@ class Database:
         return done.rowcount == 1
 
 
-def _warn(told: str) -> None:
-    print(f"warning: {told}", file=sys.stderr)  # noqa: T201
-
-
 def revision(connection: Connection) -> str | None:
     """The schema's; None where there is none."""
     return _version(connection) if inspect(connection).has_table(VERSION_TABLE) else None
@@ -324,13 +321,18 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     if location.file is not None:
         # isolation_level None: the driver leaves BEGIN to us, so DDL is transactional too.
         arguments: dict[str, object] = {"timeout": lock_wait_s, "isolation_level": None}
-        engine = create_engine(location.url, poolclass=NullPool, connect_args=arguments)
+        engine = create_engine(
+            location.url,
+            poolclass=NullPool,
+            connect_args=arguments,
+            json_deserializer=_json_or_text,
+        )
         event.listen(engine, "begin", _begin)
         return engine
     try:
         engine = create_engine(
             location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
-            pool_pre_ping=True,
+            pool_pre_ping=True, json_deserializer=_json_or_text,
             connect_args=connecting(location, lock_timeout=int(1000 * lock_wait_s)),
         )  # fmt: skip
     except ImportError:
@@ -341,6 +343,14 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     kept = weakref.ref(engine)
     os.register_at_fork(after_in_child=lambda: _forget(kept()))
     return engine
+
+
+def _json_or_text(text: str | bytes) -> object:
+    """What a cell holds; as text where it is no JSON, which no value can be made of."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return repr(text)[:MOST_NAMED]
 
 
 def _forget(engine: Engine | None) -> None:

@@ -7,7 +7,7 @@ open it first.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -396,6 +396,15 @@ class Store:
         """Write everything as JSON lines; return the number of records."""
         return write_lines(self._database, stream)
 
-    def import_jsonl(self, lines: Iterable[str], *, source: str = "input") -> Imported:
-        """Add the contents of an export: everything, or nothing and an error naming the line."""
-        return read_lines(self._database, lines, source=source)
+    def import_jsonl(
+        self,
+        lines: Iterable[str],
+        *,
+        source: str = "input",
+        check: Callable[[Finding], object] = id,
+    ) -> Imported:
+        """Add the contents of an export: everything, or nothing and an error naming the line.
+
+        ``check`` raises for a finding that its kind cannot be made of.
+        """
+        return read_lines(self._database, lines, source=source, check=check)

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError
+from pydantic_core import PydanticSerializationError
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -30,8 +29,9 @@ from sqlalchemy import (
     text,
 )
 
-from dsharness.errors import StoreError, UnreadableError
+from dsharness.errors import StoreError
 from dsharness.model import Value
+from dsresults.stored_value import MOST_NAMED, stored
 
 METADATA = MetaData()
 
@@ -184,11 +184,6 @@ RowValues = Mapping[str, Any]  # by column; what a database gives and takes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = 2**63 - 1
-MOST_NAMED = 80  # characters of an id in a message
-OTHER = (
-    "another version of dsbisect wrote it: use that version, or a newer one; or it was changed by "
-    "someone else"
-)
 TIMES = {
     "started_at": "started_us",
     "finished_at": "finished_us",
@@ -218,15 +213,6 @@ def decode(kind: type[V], row: RowValues) -> V:
     return stored(kind, document, f"{kind.__name__.lower()} {str(row['id'])[:MOST_NAMED]!r}")
 
 
-def stored(kind: type[V], document: object, what: str) -> V:
-    """A value that was stored before; UnreadableError for anything else."""
-    try:
-        return kind.model_validate(document)
-    except (ValidationError, RecursionError) as error:
-        why = explain(error) if isinstance(error, ValidationError) else "it is too deep"
-        raise UnreadableError(f"the stored {what} cannot be read: {why}", hint=OTHER) from error
-
-
 def microseconds(text: str, what: str) -> int:
     """A time in ISO 8601 as microseconds since 1970; without a zone it counts as UTC."""
     try:
@@ -239,27 +225,6 @@ def microseconds(text: str, what: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - EPOCH) // timedelta(microseconds=1)
-
-
-def explain(error: ValidationError) -> str:
-    """Every complaint with its field and value on one line."""
-    return "; ".join(
-        f"{'.'.join(str(part) for part in fault['loc']) or 'value'}: "
-        f"{_complaint(fault)}, got {repr(fault.get('input'))[:80]}"
-        for fault in error.errors(include_url=False)
-    )
-
-
-def _complaint(fault: ErrorDetails) -> str:
-    context = fault.get("ctx", {})
-    match fault["type"]:
-        case "union_tag_not_found":
-            return f"the key {context['discriminator']} is missing"
-        case "union_tag_invalid":
-            return f"{context['discriminator']} may be {context['expected_tags']}"
-        case "model_attributes_type":
-            return "a mapping is needed"
-    return fault["msg"]
 
 
 def _document(value: Value) -> RowValues:
