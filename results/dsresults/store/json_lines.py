@@ -19,7 +19,6 @@ from dsresults.store.tables import (
     CAMPAIGNS,
     FINDINGS,
     IMAGES,
-    LARGEST,
     SAMPLES,
     TURNS,
     decode,
@@ -184,7 +183,7 @@ def _parse(line: str, place: str, hint: str) -> AnyRecord:
     try:
         line.encode()  # a surrogate stands for a byte that is no UTF-8
         record = RECORD.validate_python(
-            json.loads(line, parse_constant=_refused, parse_float=_float, parse_int=_int)
+            json.loads(line, parse_constant=_refused, parse_float=_float)
         )
     except ValidationError as error:
         raise UsageError(f"{place}: {explain(error)}", hint=hint) from error
@@ -220,11 +219,6 @@ def _write(stream: TextIO, record: AnyRecord) -> None:
 def _float(text: str) -> float:
     number = float(text)
     return number if abs(number) <= MOST else _refused(text)
-
-
-def _int(text: str) -> int:
-    number = int(text)
-    return number if abs(number) <= LARGEST else _refused(text)
 
 
 def _refused(text: str) -> NoReturn:

@@ -123,7 +123,7 @@ def changed(kind: str, /, **fields: Any) -> str:
         (changed("sample", duration_s=-1.0), "duration_s"),
         (changed("sample", duration_s=1e19), "not a number of JSON, or one that nothing measures"),
         (changed("sample", operations=-1), "operations"),
-        (changed("sample", operations=2**70), "nothing measures"),
+        (changed("sample", operations=2**70), "operations"),
         (changed("sample", turn=-1), "turn"),
         (changed("sample", per_second=[-1.0]), "per_second"),
         (changed("sample", calibrator_us=-5), "calibrator_us"),
