@@ -58,8 +58,10 @@ def find_machines(connection: Connection) -> list[tuple[FleetMachine, str]]:
         try:
             machines.append((decode(FleetMachine, dict(row)), ""))
         except UnreadableError as error:
-            names = {name: str(row[name]) for name in ("id", "name", "class_name")}
-            machines.append((FleetMachine(**names, drained=True, since=""), error.message))
+            named = FleetMachine(
+                id=row["id"], name=row["name"], class_name=row["class_name"], drained=True, since=""
+            )
+            machines.append((named, error.message))
     return machines
 
 
