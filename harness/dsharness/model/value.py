@@ -27,7 +27,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Value(BaseModel):
     """Frozen, strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 URL = r"(https?|file)://[A-Za-z0-9._~:/@%+$?=&,-]+"

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from sqlalchemy import (
     Connection,
@@ -348,9 +349,13 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
 def _json_or_text(text: str | bytes) -> object:
     """What a cell holds; as text where it is no JSON, which no value can be made of."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return repr(text)[:MOST_NAMED]
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def _forget(engine: Engine | None) -> None:
