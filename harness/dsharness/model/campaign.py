@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from dsharness.model.measured import WayName
-from dsharness.model.value import Value
+from dsharness.model.value import Amount, Count, Share, Value
 from dsharness.model.workload import Workload
 
 
@@ -28,10 +28,10 @@ class Verdict(Value):
     candidate: str
     outcome: Outcome
     why: str
-    ratio_to_first: float | None = Field(
+    ratio_to_first: Amount | None = Field(
         default=None, description="by the deciding metric, over the first end; above 1 is slower"
     )
-    interval: tuple[float, float] | None = None
+    interval: tuple[Amount, Amount] | None = None
     samples: tuple[str, ...] = Field(default=(), description="sample ids")
 
 
@@ -40,8 +40,8 @@ class CostStep(Value):
 
     before: str
     after: str
-    ratio: float
-    interval: tuple[float, float]
+    ratio: Amount
+    interval: tuple[Amount, Amount]
 
 
 DECIDER = "cost"  # the metric that decides a search unless another is asked for
@@ -65,10 +65,10 @@ class Boundary(Value):
     )
     found: bool
     direction: Literal["slower", "faster", "none", "unknown"]
-    effect: float | None = None
-    effect_interval: tuple[float, float] | None = None
-    effect_level: float = Field(default=0.99, description="of that interval")
-    smallest_visible_pct: float | None = None
+    effect: Amount | None = None
+    effect_interval: tuple[Amount, Amount] | None = None
+    effect_level: Share = Field(default=0.99, description="of that interval")
+    smallest_visible_pct: Amount | None = None
     summary: str
     unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
     steps: tuple[CostStep, ...] = Field(
@@ -78,11 +78,11 @@ class Boundary(Value):
         default=(), description="candidates that differ alone: what follows is like what was before"
     )
     verdicts: tuple[Verdict, ...] = ()
-    confidence: float | None = Field(
+    confidence: Share | None = Field(
         default=None, description="chance that what is said is so; None from the plain search"
     )
-    chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
-    step_chances: dict[str, float] = Field(
+    chances: dict[str, Share] = Field(default_factory=dict, description="of each suspect")
+    step_chances: dict[str, Share] = Field(
         default_factory=dict,
         description="of each candidate, that there is a change at it; smaller ones are left out",
     )
@@ -145,17 +145,17 @@ class TurnState(StrEnum):
 class TurnTime(Value):
     """What a machine's time was spent on for a turn; each second counts once."""
 
-    builds_s: float
-    fills_s: float
-    runs_s: float
+    builds_s: Amount
+    fills_s: Amount
+    runs_s: Amount
 
 
 class Turn(Value):
     """Its id, and those of its samples, follow from what it is: taken twice, it is stored once."""
 
     campaign_id: str
-    number: int = Field(description="of its campaign's turns, in order")
-    attempt: int = Field(default=1, description="at this number")
+    number: Count = Field(description="of its campaign's turns, in order")
+    attempt: Count = Field(default=1, description="at this number")
     candidates: tuple[str, ...] = Field(description="in the order in which they begin")
     workload: Workload
     way: WayName = "in turn"
