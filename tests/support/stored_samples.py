@@ -29,7 +29,7 @@ MEASUREMENTS = st.builds(
 )
 FACTS = TEXTS | st.integers() | st.booleans() | st.lists(st.integers(), max_size=2).map(tuple)
 WORKLOADS = st.builds(
-    LdcltWorkload, id=st.just("w"), title=TEXTS, duration_s=st.floats(1e-9, 1e9)
+    LdcltWorkload, id=st.just("w"), title=TEXTS, duration_s=st.floats(1e-9, 86_400)
 ) | st.builds(DnsperfWorkload, id=st.just("d"), title=TEXTS, names=st.integers(1, 1 << 24))
 KEYS = st.dictionaries(TEXTS, TEXTS, max_size=3)
 PROCEDURES = st.builds(

@@ -70,12 +70,13 @@ class Beliefs:
         """All runs by the witness of the metric that decides."""
         return witness(self.posterior.seen, self.history, self.line, self.low, self.high)
 
-    def boundary(self, **facts: object) -> Boundary:
+    def boundary(self, *, confidence: float, **facts: object) -> Boundary:
         """An answer, with what is alike in all of them."""
         facts = {
             "metric": self.decider.name,
             "unmeasured": dict(self.failed),
             "step_chances": self.step_chances,
+            "confidence": min(1.0, confidence),  # a sum of chances may be a digit above it
             **facts,
         }
         return self.question.boundary(**facts)

@@ -173,7 +173,7 @@ REQUESTED = {
     "another class": ("class_name", "another"),
     "another lock": ("prepared", {"lock": "another"}),
     "another build": ("prepared", {"identities": {"a": "another"}}),
-    "prepared anew": ("prepared", None),
+    "prepared again": ("prepared", None),
 }
 
 

@@ -139,7 +139,7 @@ def test_what_has_moved_is_not_delivered_and_its_token_goes_nowhere_else(
 
 
 class Dripping(socketserver.BaseRequestHandler):
-    """Goes on for ever, a byte at a time, so that no single wait is long."""
+    """Goes on without an end, a byte at a time, so that no single wait is long."""
 
     begins: ClassVar[bytes] = b""
 

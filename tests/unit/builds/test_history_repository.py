@@ -342,7 +342,7 @@ def test_a_local_repository_is_borrowed_not_copied(past: Past) -> None:
         ("nowhere", "does not exist"),
         (".", "is not a git repository"),
         ("file", "is not a git repository"),
-        ("ext::sh -c true", "does not exist"),
+        ("ext::sh -c true", "no repository is fetched by ext::"),
         ("rsync://example.org/x", "no repository is fetched by rsync://"),
         ("file:///nowhere/at/all.git", "cannot be fetched"),
         ("--upload-pack=true", "does not exist"),
