@@ -9,27 +9,54 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import queue
 import re
 import smtplib
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from dsharness.errors import RefusedError, UnreachableError, UsageError
 from dsharness.plain_text import without_credentials
 from dsharness.process.command import atomic_write
 from dsresults.watch.alarms import Alarm
 
-LIMIT_S = 30.0
+LIMIT_S = 30.0  # for the whole of an answer
+MOST_ANSWER = 1 << 20  # bytes
 MOST_TITLE = 200
 GITHUB, GITLAB = "https://api.github.com", "https://gitlab.com/api/v4"
 PROJECT = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
+T = TypeVar("T")
 FORMS = "file:PATH, mail:ADDRESS, github:OWNER/NAME, gitlab:GROUP/NAME or an https:// address"
+
+
+def _within(work: Callable[[], T], name: str) -> T:
+    """What it gives within the limit: that of each single wait does not end what drips."""
+    answers: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
+
+    def answer() -> None:
+        try:
+            answers.put(work())
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            answers.put(error)
+
+    threading.Thread(target=answer, name="delivery", daemon=True).start()
+    try:
+        done = answers.get(timeout=LIMIT_S)
+    except queue.Empty:
+        raise UnreachableError(
+            f"{name}: no whole answer within {LIMIT_S:g} s; it may have come there",
+            hint="look there before you release it again",
+        ) from None
+    if isinstance(done, Exception):
+        raise done
+    return done
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -163,9 +190,13 @@ class MailOutlet:
         message["Subject"] = " ".join(alarm.title.split())[:MOST_TITLE]
         message["From"], message["To"] = self.sender, self.to
         message.set_content(alarm.text)
-        try:
+
+        def sent() -> None:
             with smtplib.SMTP(self.host, self.port, timeout=LIMIT_S) as server:
                 server.send_message(message)
+
+        try:
+            _within(sent, f"the mail server {self.host}:{self.port}")
         except (OSError, smtplib.SMTPException) as error:
             raise UnreachableError(
                 f"the mail to {self.to} was not taken: {error}",
@@ -198,9 +229,13 @@ class PostOutlet:
                 "User-Agent": "dsbisect", **self.headers,
             },
         )  # fmt: skip
-        try:
+
+        def posted() -> bytes:
             with self._opener().open(request, timeout=LIMIT_S) as answer:
-                said = answer.read(1 << 20)
+                return bytes(answer.read(MOST_ANSWER))
+
+        try:
+            said = _within(posted, self.name)
         except urllib.error.HTTPError as error:
             error.close()
             moved = error.headers.get("Location", "") if 300 <= error.code < 400 else ""

@@ -5,14 +5,22 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
+from pydantic import Field
+
+from dsharness.content_key import content_key
 from dsharness.errors import MatrixError, UsageError
 from dsharness.matrix import load_matrix
 from dsharness.model import Matrix, SharedRun, Value
 from dsharness.paths import cache_home
 from dsharness.process.command import writing
 from dsimages.matrix_lock import MatrixLock
+from dsresults.stored_value import stored
+
+MATRIX = "matrix.yaml"
+
+V = TypeVar("V", bound=Value)
 
 
 class MatrixTexts(Value):
@@ -32,22 +40,42 @@ class MatrixTexts(Value):
 
     def loaded(self, run: SharedRun) -> Matrix:
         """The matrix, from files of this machine's own; its rows hold what the first's do."""
-        lock = (run.prepared.lock if run.prepared else "") or self.lock
-        matrix, _ = (
-            kept_file(run, f"matrix.{kind}", text)
-            for kind, text in (("yaml", self.text), ("lock", lock))
-        )
+        matrix = kept_file(run, MATRIX, self.text)
+        follow_lock(run, self.lock)
         return load_matrix(matrix, folder=False)
+
+
+def follow_lock(run: SharedRun, asked: str = "") -> None:
+    """Let this machine's rows hold what the first one's do, or what was asked; not its own."""
+    lock = MatrixLock(path=kept_file(run, MATRIX, "").with_suffix(".lock"))
+    lock.follow((run.prepared.lock if run.prepared else "") or asked)
+
+
+class NamedText(Value):
+    """A file as it travels; several may have the same name."""
+
+    name: str = Field(pattern=r"^[^/\x00]*[^./\x00][^/\x00]*$", max_length=255)
+    text: str
+
+    def kept(self, run: SharedRun) -> Path:
+        """The file on this machine, in a folder that no other one has."""
+        return kept_file(run, f"{content_key(self.text)}/{self.name}", self.text)
 
 
 def kept_file(run: SharedRun, name: str, text: str) -> Path:
     """A file of a run on this machine; an empty one is not written."""
     folder = cache_home() / "shared" / str(uuid.UUID(run.id))
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if text and not (folder / name).exists():
-            (folder / name).write_text(text, encoding="utf-8")
-    return folder / name
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if text and not file.exists():
+            file.write_text(text, encoding="utf-8")
+    return file
+
+
+def document_in(kind: type[V], run: SharedRun) -> V:
+    """What a run's request says; UnreadableError where this version cannot read it."""
+    return stored(kind, run.request, f"request of run {run.id}")
 
 
 def refuse_unshared(given: Mapping[str, bool]) -> None:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from dsbisect.rows_study import RowsRequest, row_lab, rows_search
 from dsbisect.search_options import SearchOptions
-from dsbisect.shared_request import MatrixTexts, refuse_unshared
+from dsbisect.shared_request import MatrixTexts, document_in, refuse_unshared
 from dsharness.containers.engine import Engine
 from dsharness.matrix import find_series, find_settings
 from dsharness.measure.profiler import check_profiler
@@ -118,7 +118,7 @@ class SharedRows:
     @classmethod
     def of(cls, run: SharedRun) -> SharedRows:
         """A run's request as it was asked."""
-        document = RowsDocument.model_validate(run.request)
+        document = document_in(RowsDocument, run)
         matrix = document.matrix.loaded(run)
         return cls(
             request=RowsRequest(

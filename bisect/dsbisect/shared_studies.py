@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from dsbisect.commits.shared_commits import SharedCommits
+from dsbisect.shared_request import follow_lock
 from dsbisect.shared_rows import SharedRows
 from dsharness.model import SharedRun
 
@@ -27,6 +28,7 @@ class SharedStudies:
                 if self.fetched and isinstance(study, SharedCommits):
                     _ = study.scope
                 self.known[run.id] = study
+            follow_lock(run)  # another machine may have been the first since
             return self.known[run.id]
 
 

@@ -25,7 +25,7 @@ from dsbisect.search_options import SearchOptions
 from dsbisect.watch_searches import Outcome, Searches
 from dsbisect.watch_stages import AlarmLog, SearchStages
 from dsbuilds.history.culprit import commit_page, equivalents
-from dsbuilds.history.repository import Repository
+from dsbuilds.history.repository import TRANSPORTS_TOLD, Repository, refused_transport
 from dsharness.errors import CandidateError, DsbisectError, InconclusiveError, UsageError
 from dsharness.matrix import find_row, find_settings, find_workload
 from dsharness.measure.metrics import find_metric
@@ -121,7 +121,18 @@ def _contradictions(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
     if asked.branches and not asked.repository:
         allowed = "without a `repository`; name a git URL or a checkout"
         yield Problem(path=("branches",), value=None, allowed=allowed)
+    if refused := refused_transport(asked.repository):
+        allowed = f"no repository is fetched by {refused}; what works: {TRANSPORTS_TOLD}"
+        yield Problem(path=("repository",), value=asked.repository, allowed=allowed)
     branches = {branch.name for branch in asked.branches}
+    for key, names in (
+        ("branches", [branch.name for branch in asked.branches]),
+        ("rows", list(asked.rows)),
+        ("loads", [f"{load.workload}, by {load.metric}" for load in asked.loads]),
+    ):
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                yield Problem(path=(key, at), value=name, allowed="is there twice; once is enough")
     built = {row.id for row in matrix.rows if row.build is not None}
     for at, name in enumerate(asked.rows):
         if name in built:

@@ -46,7 +46,7 @@ def begin_run(
     key = _key(request, class_name)
     database = store.database
     with database.writing() as connection:
-        running = find_runs(connection, RunState.RUNNING)
+        running = find_runs(store.database, connection, RunState.RUNNING)
         run = next((each for each in running if each.request_key == key), None)
         if run is None:
             run = SharedRun(
@@ -79,7 +79,7 @@ def answered_runs(
     """The runs of this request that have their answers, the newest first."""
     key = _key(request, class_name)
     with store.database.reading() as connection:
-        done = find_runs(connection, RunState.DONE)
+        done = find_runs(store.database, connection, RunState.DONE)
     return [run for run in reversed(done) if run.request_key == key]
 
 
@@ -90,7 +90,7 @@ def _key(request: Mapping[str, JsonValue], class_name: str) -> str:
 def named_run(store: Store, start: str) -> SharedRun:
     """The one run whose id begins so; UsageError with those that there are."""
     with store.database.reading() as connection:
-        runs = find_runs(connection)
+        runs = find_runs(store.database, connection)
     found = [run for run in runs if run.id.startswith(start)]
     if len(found) != 1:
         known = ", ".join(f"{run.id[:8]} ({run.state})" for run in runs[-5:])
@@ -172,7 +172,8 @@ class RunTold:
     def _tell(self, run: SharedRun, rows: tuple[str, ...]) -> None:
         fleet = fleet_of(self._store)
         names = {member.machine.id: member.machine.name for member in fleet}
-        for machine, why in run.left_out.items():
+        unreadable = {member.machine.id: member.unreadable for member in fleet if member.unreadable}
+        for machine, why in {**unreadable, **run.left_out}.items():
             if self._new(f"left out {machine}"):
                 self._watcher.preparing(names.get(machine, machine), f"left out: {why}")
         doing = _doing(run, fleet, names)

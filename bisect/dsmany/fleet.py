@@ -51,6 +51,7 @@ class FleetMember:
     machine: FleetMachine
     alive: bool
     silent_s: float | None = None  # None where no process stands for it
+    unreadable: str = ""  # why what it says of itself cannot be read: it gets no turns
 
 
 def class_of(machine: Machine) -> str:
@@ -86,14 +87,14 @@ def fleet_of(store: Store) -> list[FleetMember]:
         held = machine_holders(store.database, connection)
         machines = find_machines(connection)
     members: list[FleetMember] = []
-    for machine in machines:
+    for machine, why in machines:
         holder, silent_s = held.get(machine.id, (None, None))
         alive = (
             holder is not None
             and silent_s is not None
             and not holder.silent(silent_s, here, DEAD_S)
         )
-        members.append(FleetMember(machine=machine, alive=alive, silent_s=silent_s))
+        members.append(FleetMember(machine=machine, alive=alive, silent_s=silent_s, unreadable=why))
     return members
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 from dsharness.errors import StoreError, UsageError
 from dsharness.model import Turn
 from dsresults.store import Store
-from dsresults.store.database import connecting
+from dsresults.store.database import connecting, conninfo
 from dsresults.store.location import Location, locate
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ class JobQueue:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         app = self._app(
             PsycopgConnector(
-                conninfo=self._address, kwargs=connecting(self.location), timeout=POOL_WAIT_S,
-                min_size=1, max_size=6,
+                conninfo=conninfo(self.location), kwargs=connecting(self.location),
+                timeout=POOL_WAIT_S, min_size=1, max_size=6,
             )
         )  # fmt: skip
         _register(app, handler)
@@ -142,11 +142,6 @@ class JobQueue:
             shutdown_graceful_timeout=LEAVING_S,
         )
 
-    @property
-    def _address(self) -> str:
-        url = self.location.url.set(drivername="postgresql")
-        return url.render_as_string(hide_password=False)
-
     def _app(self, connector: Any = None) -> App:  # noqa: ANN401 - one of the engine's
         try:
             from procrastinate import App, SyncPsycopgConnector  # noqa: PLC0415
@@ -155,7 +150,7 @@ class JobQueue:
                 "several machines need the Python package procrastinate",
                 hint="pip install 'dsbisect[many]'; in a checkout: pip install '.[many]'",
             ) from None
-        return App(connector=connector or SyncPsycopgConnector(conninfo=self._address))
+        return App(connector=connector or SyncPsycopgConnector(conninfo=conninfo(self.location)))
 
 
 async def _until_refused(check: Callable[[], None]) -> None:

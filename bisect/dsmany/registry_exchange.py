@@ -122,11 +122,11 @@ class RegistryExchange:
 
     def _given(self, kind: str, key: str) -> GivenImage | None:
         with self.store.database.reading() as connection:
-            return find_given_image(connection, kind, key, self.architecture)
+            return find_given_image(self.store.database, connection, kind, key, self.architecture)
 
     def _name(self, given: GivenImage) -> str:
         with self.store.database.reading() as connection:
-            names = {each.id: each.name for each in find_machines(connection)}
+            names = {machine.id: machine.name for machine, _ in find_machines(connection)}
         return names.get(given.machine, given.machine)
 
     def _s(self, began: float) -> str:

@@ -61,7 +61,7 @@ def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
 def settle_run(store: Store, run: SharedRun) -> None:
     """End what machines have of a run that has ended: what they still measure does not count."""
     for campaign in campaigns_of(store, run):
-        store.settle_turns(campaign.id, {turn.machine for turn in store.turns(campaign.id)})
+        store.settle_turns(campaign.id, None)
 
 
 def question_of(campaign: Campaign) -> Question:

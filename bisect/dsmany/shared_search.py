@@ -104,7 +104,7 @@ class Coordinator:
     def due(self) -> list[str]:
         """The ids of runs that planning could change now."""
         with self.store.database.looking() as connection:
-            runs = find_runs(connection, RunState.RUNNING)
+            runs = find_runs(self.store.database, connection, RunState.RUNNING)
         fleet, planned = fleet_of(self.store), planned_turns(self.store, runs)
         return [
             run.id
@@ -178,7 +178,7 @@ class Coordinator:
         load = Counter(turn.machine for turn in self.store.planned_turns())
         if alone:
             with self.store.database.looking() as connection:
-                runs = find_runs(connection, RunState.RUNNING)
+                runs = find_runs(self.store.database, connection, RunState.RUNNING)
             load.update(run.alone for run in runs if run.alone)
         return load
 

@@ -19,6 +19,7 @@ from dsharness.errors import (
     StoppedError,
     StoreError,
     SystematicError,
+    UnreadableError,
     UpgradedError,
     UsageError,
     with_log_on,
@@ -44,6 +45,7 @@ from dsmany.turn_record import SharedState, TurnGuard, UnlikeError
 from dsresults.store import Store
 from dsresults.store.shared_records import (
     CLAIM,
+    add_machine,
     find_run,
     find_runs,
     find_turn,
@@ -80,11 +82,14 @@ class FleetWorker:
         self._lab: tuple[str, Laboratory, AbstractContextManager[Laboratory]] | None = None
         self._unsettled = True  # what an earlier process of this machine began
         self._forgotten: set[str] = set()
+        store.database.tell = tell
 
     def serve(self) -> None:
         """Be this machine until interrupted, or told to end by ``Claim.check``."""
         machine, database = self._machine, self._store.database
         what = f"machine {machine.name}"
+        with database.writing() as connection:  # a sign of life is of a machine that is there
+            add_machine(database, connection, machine)
         with claimed(self._store, f"{CLAIM}{machine.id}", what, every_s=BEAT_S) as claim:
             with database.writing() as connection:
                 put_machine(database, connection, machine)
@@ -122,10 +127,12 @@ class FleetWorker:
         """Plan; what this machine cannot read, such as a repository, another one may."""
         try:
             self._plans.advance(run_id)
-        except StoreError:
-            raise
-        except DsbisectError as error:
-            self._tell(error.message)
+        except StoreError as error:
+            if not isinstance(error, UnreadableError):
+                raise
+            self._tell(f"run {run_id}: {error.message}")
+        except Exception as error:  # noqa: BLE001 - a defect in one run must not stop the others
+            self._tell(f"run {run_id}: {_told(error)}")
 
     def prepare(self, run_id: str) -> None:
         """A job: be the first to prepare a run's candidates; the others must find the same."""
@@ -137,9 +144,12 @@ class FleetWorker:
                 prepared = self._prepared(run, self._lab_for(run))
                 with self._store.database.writing() as connection:
                     now = locked_run(connection, run_id)
-                    if now is not None and now.prepared is None:
+                    first = now is not None and now.prepared is None
+                    if now is not None and first:
                         write_run(connection, now.model_copy(update={"prepared": prepared}))
                     self._jobs.advance(connection, run_id)
+                if not first:
+                    self._close_lab()  # its rows may hold other packages than the first one's
 
     def profile(self, run_id: str) -> None:
         """A job: profile both sides of what a run found, which ends it; no profile changes that."""
@@ -272,14 +282,15 @@ class FleetWorker:
             return
         except BusyError as error:
             self._tell(error.message)
+        except UnreadableError as error:
+            self._end_part(run, str(error), fault_of_run=False)
         except StoreError:
             self._unsettled = True
             raise
         except (SystematicError, MatrixError, UsageError) as error:
             self._end_part(run, str(error), fault_of_run=True)
         except Exception as error:  # noqa: BLE001 - a defect here must not stop other machines
-            told = str(error) if isinstance(error, DsbisectError) else repr(error)
-            self._end_part(run, told, fault_of_run=False)
+            self._end_part(run, _told(error), fault_of_run=False)
 
     def _end_part(self, run: SharedRun, why: str, *, fault_of_run: bool) -> None:
         self._tell(why)
@@ -332,7 +343,7 @@ class FleetWorker:
         As where a connection is cut while the job is fetched or begun.
         """
         with self._store.database.looking() as connection:
-            runs = find_runs(connection, RunState.RUNNING)
+            runs = find_runs(self._store.database, connection, RunState.RUNNING)
         mine = {run.id for run in runs if run.alone == self._machine.id}
         turns = planned_turns(self._store, runs).values()
         mine |= {turn.id for each in turns for turn in each if turn.machine == self._machine.id}
@@ -344,10 +355,14 @@ class FleetWorker:
     def _settle(self) -> None:
         """End the turns that this machine began and will not go on with."""
         with self._store.database.looking() as connection:
-            runs = find_runs(connection, RunState.RUNNING)
+            runs = find_runs(self._store.database, connection, RunState.RUNNING)
         for run in runs:
-            for campaign in campaigns_of(self._store, run):
-                self._store.settle_turns(campaign.id, {self._machine.id})
+            try:
+                for campaign in campaigns_of(self._store, run):
+                    self._store.settle_turns(campaign.id, {self._machine.id})
+            except UnreadableError as error:
+                self._tell(f"run {run.id}: {error.message}")
+                continue
             with self._store.database.writing() as connection:
                 now = locked_run(connection, run.id)
                 if now is not None and now.alone == self._machine.id:
@@ -362,6 +377,10 @@ class FleetWorker:
             self._close_lab()
             with suppress(DsbisectError):  # others notice it by its silence
                 self._settle()
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, DsbisectError) else repr(error)
 
 
 def _end_of(run: SharedRun, why: str) -> dict[str, object]:

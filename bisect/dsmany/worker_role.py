@@ -15,20 +15,31 @@ from dsresults.store.tables import METADATA
 GROUP = "dsbisect_worker"
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
-# What a worker writes; it may read all tables. Whoever takes turns plans, too.
+# What a worker writes, and which columns of it; it may read all tables. Whoever takes turns plans.
 WRITES = {
-    "campaigns": "INSERT, UPDATE",
+    "campaigns": "INSERT, UPDATE (finished_at, finished_us, boundary)",
     "claims": "INSERT, UPDATE, DELETE",
     "findings": "INSERT",
     "given_images": "INSERT",
     "images": "INSERT",
-    "machines": "INSERT, UPDATE",
-    "runs": "UPDATE",
+    "machines": "INSERT, UPDATE (class_name, rest)",
+    "runs": "UPDATE (state, rest)",
     "samples": "INSERT",
-    "turns": "INSERT, UPDATE",
+    "turns": "INSERT, UPDATE (state, rest)",
 }
+# What of a document nobody but the owner of its table changes, once it is there.
+KEPT = {
+    "runs": (
+        "request", "class_name", "prepared,class_name", "prepared,identities", "prepared,lock",
+    ),
+    "turns": ("candidates", "machine", "way", "workload"),
+}  # fmt: skip
 MINE = "SELECT id FROM machines WHERE name = current_user"
-OTHERS = "SELECT 'machine/' || id FROM machines WHERE name <> current_user"
+MY_CLAIM = "id IN (SELECT 'machine/' || id FROM machines WHERE name = current_user)"
+ONLY_MACHINE = (  # of this role
+    "NOT EXISTS (SELECT FROM machines AS other "
+    "WHERE other.name = current_user AND other.id <> machines.id)"
+)
 # A sample is of a turn that this machine was given and has not ended.
 MY_TURN = (
     "EXISTS (SELECT FROM turns WHERE turns.campaign_id = samples.campaign_id "
@@ -40,11 +51,11 @@ MY_TURN = (
 POLICIES = (
     ("samples", "INSERT", "", f"rest -> 'machine' ->> 'id' IN ({MINE}) AND {MY_TURN}"),
     ("given_images", "INSERT", "", f"machine IN ({MINE})"),
-    ("machines", "INSERT", "", "name = current_user"),
+    ("machines", "INSERT", "", f"name = current_user AND {ONLY_MACHINE}"),
     ("machines", "UPDATE", "name = current_user", "name = current_user"),
-    ("claims", "INSERT", "", f"id NOT IN ({OTHERS})"),
-    ("claims", "UPDATE", f"id NOT IN ({OTHERS})", f"id NOT IN ({OTHERS})"),
-    ("claims", "DELETE", f"id NOT IN ({OTHERS})", ""),
+    ("claims", "INSERT", "", MY_CLAIM),
+    ("claims", "UPDATE", MY_CLAIM, MY_CLAIM),
+    ("claims", "DELETE", MY_CLAIM, ""),
     ("turns", "INSERT", "", "state = 'planned'"),
     ("turns", "UPDATE", "state = 'planned'", "true"),  # what has ended stays as it is
     ("campaigns", "INSERT", "", "finished_at IS NULL"),
@@ -53,6 +64,24 @@ POLICIES = (
 )
 QUEUE = ("jobs", "periodic_defers", "events", "workers")
 EVERYONE = f"{GROUP}_leaves_others_alone"
+KEEPER = "dsbisect_keeps"
+# Its names are looked up where no role can put others.
+KEEPER_SQL = """CREATE OR REPLACE FUNCTION dsbisect_keeps() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE path text;
+BEGIN
+  IF pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
+    RETURN NEW;
+  END IF;
+  FOREACH path IN ARRAY TG_ARGV LOOP
+    IF OLD.rest #>> path::text[] IS NOT NULL
+      AND OLD.rest #>> path::text[] IS DISTINCT FROM NEW.rest #>> path::text[] THEN
+      RAISE EXCEPTION '% of % % is not changed any more', path, TG_TABLE_NAME, OLD.id
+        USING ERRCODE = 'insufficient_privilege';
+    END IF;
+  END LOOP;
+  RETURN NEW;
+END $$;"""
 
 
 def role_sql(name: str) -> str:
@@ -62,7 +91,8 @@ def role_sql(name: str) -> str:
             f"{name!r} cannot be the name of a role and of a machine",
             hint="small letters, digits, and - _ . between them, as a host's name",
         )
-    return "\n".join(("BEGIN;", _role(GROUP, "NOLOGIN"), *_rights(), *_policies(), _login(name)))
+    parts = (_role(GROUP, "NOLOGIN"), *_rights(), *_policies(), KEEPER_SQL, *_keepers())
+    return "\n".join(("BEGIN;", *parts, _login(name)))
 
 
 def _role(name: str, options: str) -> str:
@@ -77,6 +107,7 @@ def _rights() -> list[str]:
     queue = ", ".join(f"procrastinate_{name}" for name in QUEUE)
     return [
         f"GRANT USAGE ON SCHEMA public TO {GROUP};",
+        f"REVOKE ALL ON {', '.join(tables)} FROM {GROUP};",  # what an older version gave
         f"GRANT SELECT ON {', '.join(tables)} TO {GROUP};",
         *(f"GRANT {writes} ON {table} TO {GROUP};" for table, writes in WRITES.items()),
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {queue} TO {GROUP};",
@@ -102,6 +133,18 @@ def _policies() -> list[str]:
             f"CREATE POLICY {policy} ON {table} {rule};",
         ]
     return found
+
+
+def _keepers() -> list[str]:
+    statements: list[str] = []
+    each_row = f"FOR EACH ROW EXECUTE FUNCTION {KEEPER}"
+    for table, fields in KEPT.items():
+        paths = ", ".join(f"'{{{field}}}'" for field in fields)
+        statements += [
+            f"DROP TRIGGER IF EXISTS {KEEPER} ON {table};",
+            f"CREATE TRIGGER {KEEPER} BEFORE UPDATE ON {table} {each_row}({paths});",
+        ]
+    return statements
 
 
 def _login(name: str) -> str:

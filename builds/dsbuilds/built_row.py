@@ -21,7 +21,7 @@ from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.drivers.tree import TreeOrder, build_tree
 from dsbuilds.drivers.tree_image import layered
 from dsbuilds.edits.edit import Patch, promise_of
-from dsbuilds.edits.patch_file import patch_of, user_patch
+from dsbuilds.edits.patch_file import patch_of, user_patches
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.download import file_of
 from dsbuilds.sources.source_package import SourcePackage, distribution_source, srpm_source
@@ -149,7 +149,7 @@ class BuiltRowMaker:
         """The edits as one patch, and the user's own; EditError says what does not fit."""
         folder = patch_folder(self.matrix)
         edited = (patch_of(self.spec.edits, tree.read),) if self.spec.edits else ()
-        return (*edited, *(user_patch(folder / name) for name in self.spec.patches))
+        return (*edited, *user_patches([folder / name for name in self.spec.patches]))
 
     def _package(self, at: Workshop) -> SourcePackage:
         match self.spec.source:

@@ -131,6 +131,10 @@ class UpgradedError(StoreError):
     """A newer version upgraded the database while this process used it: asking again is no use."""
 
 
+class UnreadableError(StoreError):
+    """One thing that is stored cannot be read here: all else can."""
+
+
 class DiskError(SurroundingsError):
     """One of the two below."""
 

@@ -135,15 +135,32 @@ class MatrixLock:
 
     def write(self, row: Row, locked: Locked) -> None:
         """Replace one row's entry and keep the others'."""
+        self._replace({row.id: locked})
+
+    def follow(self, text: str) -> None:
+        """Replace the entries that another lock has, too, and keep the others."""
+        if text and text != self.text:
+            self._replace(self._read(text).rows)
+
+    def _replace(self, entries: Mapping[str, Locked]) -> None:
         guard = self.path.with_name(f".{self.path.name}.guard")
         with exclusive(guard, Deadline.after(WAIT_LIMIT_S)):
-            rows = self._load().rows | {row.id: locked}
+            before = self._load().rows
+            rows = {**before, **entries}
+            if rows == before:
+                return
             content = LockFile(rows=dict(sorted(rows.items()))).model_dump(mode="json")
             atomic_write(self.path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
     def _load(self) -> LockFile:
+        return self._read(None)
+
+    def _read(self, text: str | None) -> LockFile:
+        """What the file says, or that text."""
         try:
-            return LockFile.model_validate_json(self.path.read_text(encoding="utf-8"))
+            if text is None:
+                text = self.path.read_text(encoding="utf-8")
+            return LockFile.model_validate_json(text)
         except FileNotFoundError:
             return LockFile()
         except (OSError, UnicodeDecodeError, ValidationError) as error:

@@ -21,6 +21,7 @@ from dsharness.model import (
 from dsharness.model.measured import Frames, path_totals
 from dsresults.number_text import significant
 from dsresults.store import Store
+from dsresults.stored_value import values_of
 from dsresults.times_table import NotesRow, TimesRow, notes_rows, times_rows
 from dsresults.tool_steps import ToolStep
 
@@ -224,9 +225,14 @@ def profiles_of(findings: Iterable[Finding], campaigns: Iterable[str]) -> tuple[
     """Those that were stored for these campaigns."""
     wanted = set(campaigns)
     return tuple(
-        ProfilePair.model_validate(each.value)
-        for each in findings
-        if each.kind == "profile" and wanted.issuperset(each.campaigns)
+        values_of(
+            ProfilePair,
+            (
+                each
+                for each in findings
+                if each.kind == "profile" and wanted.issuperset(each.campaigns)
+            ),
+        )
     )
 
 

@@ -15,11 +15,13 @@ from dsharness.model import (
     Procedure,
     Sample,
 )
+from dsharness.model.value import MOST
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
-COUNTS = st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1)
+NUMBERS = st.floats(-MOST, MOST)
+AMOUNTS = st.floats(0, MOST)
+COUNTS = st.integers(0, int(MOST))
 ZONES = st.sampled_from([timezone.utc, timezone(timedelta(hours=5, minutes=30)), None])  # noqa: UP017
 TIMES = st.datetimes(timezones=ZONES).map(lambda moment: moment.isoformat())
 MEASUREMENTS = st.builds(
@@ -44,15 +46,15 @@ ANY_SAMPLE = st.builds(
     workload_id=WORDS,
     image_key=WORDS,
     started_at=TIMES,
-    duration_s=NUMBERS,
+    duration_s=AMOUNTS,
     operations=COUNTS,
     turn=COUNTS,
     metrics=st.dictionaries(WORDS, MEASUREMENTS, max_size=3),
     machine=st.builds(Machine, id=WORDS, facts=st.dictionaries(WORDS, FACTS, max_size=3)),
-    calibrator_us=st.none() | NUMBERS,
-    steal_pct=NUMBERS,
+    calibrator_us=st.none() | AMOUNTS,
+    steal_pct=st.floats(-100, 100),
     errors=COUNTS,
-    per_second=st.lists(NUMBERS, max_size=5).map(tuple),
+    per_second=st.lists(AMOUNTS, max_size=5).map(tuple),
     invalid=st.lists(TEXTS, max_size=2).map(tuple),
     facts=st.dictionaries(TEXTS, TEXTS | st.integers(), max_size=3),
     workload=st.none() | WORKLOADS,

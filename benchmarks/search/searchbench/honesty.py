@@ -118,13 +118,14 @@ def _wrong_rows(plays: Plays) -> Iterator[list[str]]:
 
 def honesty(plays: Plays) -> Iterator[Target]:
     """Over all families together."""
-    ours = [
-        each
-        for (cell, method), made in plays.items()
-        if method == OURS and cell.group not in EFFICIENCY
-        for each in made
-    ]
+    cells = [(cell, made) for (cell, method), made in plays.items() if method == OURS]
+    ours = [each for cell, made in cells if cell.group not in EFFICIENCY for each in made]
     yield from _true(ours)
+    for what, counted in (("of values", False), ("of counts", True)):  # else one hides the other
+        found = [
+            e for cell, made in cells if (cell.kind.counts is not None) is counted for e in made
+        ]
+        yield from _intervals(what, found)
     yield from _no_more_runs(plays)
     yield from _efficient(plays)
 
@@ -138,15 +139,6 @@ def _true(plays: Sequence[Play]) -> Iterator[Target]:
                 measured=f"{found.true:.1%} ± {found.error:.1%}",
                 met=not _claims_miss(found),
             )
-    held = coverage(each.effect_holds for each in plays)
-    if held is not None:
-        low, high = INTERVAL
-        yield Target(
-            what="95 % intervals hold the size",
-            wanted=f"{low:.0%} to {high:.0%}",
-            measured=f"{held[1]:.1%} ± {held[2]:.1%} of {held[0]}",
-            met=low <= held[1] <= high,
-        )
     failed = coverage(bool(each.wrong) for each in plays)
     if failed is not None:
         yield Target(
@@ -154,6 +146,18 @@ def _true(plays: Sequence[Play]) -> Iterator[Target]:
             wanted=f"at most {MOST_WRONG:.0%}",
             measured=f"{failed[1]:.1%} ± {failed[2]:.1%} of {failed[0]}",
             met=failed[1] <= MOST_WRONG,
+        )
+
+
+def _intervals(what: str, plays: Sequence[Play]) -> Iterator[Target]:
+    held = coverage(each.effect_holds for each in plays)
+    if held is not None:
+        low, high = INTERVAL
+        yield Target(
+            what=f"95 % intervals {what} hold the size",
+            wanted=f"{low:.0%} to {high:.0%}",
+            measured=f"{held[1]:.1%} ± {held[2]:.1%} of {held[0]}",
+            met=low <= held[1] <= high,
         )
 
 

@@ -134,7 +134,7 @@ def wrong(world: World, finding: Finding) -> Wrong:
     named = [step for step in world.steps if holds(world, finding, step)]
     if not named:
         return Wrong.PLACE
-    way = any(size * finding.way > 0 for size in _sizes(world, named))
+    way = not finding.way or any(size * finding.way > 0 for size in _sizes(world, named))
     return Wrong.NO if way else Wrong.WAY
 
 

@@ -155,6 +155,8 @@ def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) ->
             f"{fact['name']}  {fact['id'][:8]}  {fact['state']}, {fact['doing']}, noise {noise}, "
             f"class: {fact['class']}; {told_abilities(member.machine.can)}"
         )
+        if member.unreadable:
+            typer.echo(f"  it gets no turns: {member.unreadable}")
     if not facts:
         typer.echo("no machine has come yet: `dsbisect worker --on URL` on each", err=True)
 
@@ -290,7 +292,7 @@ def _member(store: Store, name: str) -> FleetMember:
 
 def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
     machine = member.machine
-    state = "drained" if machine.drained else "alive"
+    state = "unreadable" if member.unreadable else "drained" if machine.drained else "alive"
     return {
         "name": machine.name,
         "id": machine.id,
@@ -299,6 +301,7 @@ def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
         "noise_pct": machine.noise_pct,
         "class": machine.class_name,
         "can": machine.can and machine.can.model_dump(mode="json"),
+        "unreadable": member.unreadable,
         "silent_s": None if member.silent_s is None else round(member.silent_s, 1),
     }
 
@@ -310,7 +313,7 @@ def _turns_by_machine(store: Store) -> dict[str, str]:
     from dsresults.store.shared_records import find_runs
 
     with store.database.reading() as connection:
-        runs = find_runs(connection, RunState.RUNNING)
+        runs = find_runs(store.database, connection, RunState.RUNNING)
     doing = {
         run.preparing: f"prepares run {run.id[:8]}"
         for run in runs

@@ -151,11 +151,12 @@ def import_(
 
     Example: dsbisect results import colleague.jsonl
     """
+    from dsbisect.cli.stored_answers import check_finding
     from dsresults.store import Store
 
     lines = _read(file).split("\n")
     with Store.open(store) as opened:
-        done = asdict(opened.import_jsonl(lines, source=file))
+        done = asdict(opened.import_jsonl(lines, source=file, check=check_finding))
     if as_json:
         _print_json(done)
     else:

@@ -69,10 +69,11 @@ def _commits(finding: Finding, store: Store, matrix: Matrix) -> Answered:
 
 
 def _validation(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
+    from dsresults.stored_value import value_of
     from dsvalidate.answer_files import answer_text, write_texts
     from dsvalidate.check import Validation
 
-    found = Validation.model_validate(finding.value)
+    found = value_of(Validation, finding)
     return Answered(
         value=found,
         text=answer_text(found),
@@ -84,8 +85,9 @@ def _validation(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
 def _claims(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsresults.compare.claim_outcomes import ClaimsAnswer
     from dsresults.report.claims_page import told, write_claims
+    from dsresults.stored_value import value_of
 
-    found = ClaimsAnswer.model_validate(finding.value)
+    found = value_of(ClaimsAnswer, finding)
     return Answered(
         value=found,
         text="\n".join(told(found)),
@@ -98,8 +100,9 @@ def _explanation(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
     from dsresults.compare.difference_shares import DifferenceShares, told
     from dsresults.profile_pair import stored_profiles
     from dsresults.report.explanation_page import write_explanation
+    from dsresults.stored_value import value_of
 
-    found = DifferenceShares.model_validate(finding.value)
+    found = value_of(DifferenceShares, finding)
     profiles = stored_profiles(store, (each.campaign for each in found.workloads))
     return Answered(
         value=found,
@@ -115,6 +118,25 @@ AGAIN: dict[FindingKind, Callable[[Finding, Store, Matrix], Answered]] = {
     "claims": _claims,
     "explanation": _explanation,
 }
+
+
+def check_finding(finding: Finding) -> None:
+    """UnreadableError for one that its kind cannot be made of."""
+    from dsresults.commits_result import CommitFindings
+    from dsresults.compare.claim_outcomes import ClaimsAnswer
+    from dsresults.compare.difference_shares import DifferenceShares
+    from dsresults.profile_pair import ProfilePair
+    from dsresults.stored_value import value_of
+    from dsresults.watch.alarms import AlarmEvent
+    from dsresults.watch.watched_series import WatchedTip
+    from dsvalidate.check import Validation
+
+    kinds: dict[FindingKind, type[Value]] = {
+        "commits": CommitFindings, "validation": Validation, "profile": ProfilePair,
+        "explanation": DifferenceShares, "claims": ClaimsAnswer, "watched": WatchedTip,
+        "alarm": AlarmEvent,
+    }  # fmt: skip
+    value_of(kinds[finding.kind], finding)
 
 
 def _asked(store: Store, name: str) -> tuple[str, ...]:

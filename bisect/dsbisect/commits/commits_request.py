@@ -10,7 +10,7 @@ from pathlib import Path
 from dsbisect.commits.commit_candidates import Patches, Repair
 from dsbuilds.build_request import check_changes
 from dsbuilds.edits.edit import Patch
-from dsbuilds.edits.patch_file import patch_of, user_patch
+from dsbuilds.edits.patch_file import patch_of, user_patches
 from dsbuilds.history.commit_change import picked
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
@@ -96,7 +96,7 @@ def tree_of(repository: Repository, revision: str) -> Tree:
 
 def patches_of(ask: CommitsRequest) -> Patches:
     """What is applied to every source before it is built: named edits, then the user's patches."""
-    own = tuple(user_patch(path) for path in ask.patches)
+    own = user_patches(ask.patches)
 
     def patches(tree: Tree) -> tuple[Patch, ...]:
         needed = [edit for edit in ask.edits if not _holds(edit, tree)]

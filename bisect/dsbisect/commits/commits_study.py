@@ -49,6 +49,7 @@ from dsresults.commits_result import (
 )
 from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
+from dsresults.stored_value import value_of
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dssearch.question import Search
 
@@ -79,7 +80,7 @@ class CommitsResult:
         campaigns = tuple(each for each in asked if each is not None)
         samples, images = store.measured_in(campaigns)
         return cls(
-            findings=CommitFindings.model_validate(finding.value),
+            findings=value_of(CommitFindings, finding),
             campaigns=campaigns,
             samples=tuple(samples),
             images=images,

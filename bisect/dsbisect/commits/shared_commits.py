@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import JsonValue
+from pydantic import BeforeValidator, JsonValue
 
 from dsbisect.commits.commit_candidates import Sources, SourceSupply
 from dsbisect.commits.commit_range import Range, laid_range
@@ -24,7 +24,7 @@ from dsbisect.commits.commits_request import CommitsRequest, surroundings_of
 from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.source_lab import ends_lab, source_supply
 from dsbisect.search_options import SearchOptions
-from dsbisect.shared_request import MatrixTexts, kept_file
+from dsbisect.shared_request import MatrixTexts, NamedText, document_in
 from dsbuilds.history.release_names import ReleaseNames
 from dsbuilds.history.repository import Repository, origin_of
 from dsharness.containers.engine import Engine
@@ -60,6 +60,13 @@ BELOW = "refs/dsbisect/"
 ENDS = "refs/heads/dsbisect/"  # a branch that no release is made from
 
 
+def _listed(patches: object) -> object:
+    """An older version kept them by name, and so one of each name."""
+    if not isinstance(patches, dict):
+        return patches
+    return [{"name": name, "text": text} for name, text in patches.items()]
+
+
 class CommitsDocument(Value):
     """What a worker must know; nothing in it is secret."""
 
@@ -80,7 +87,7 @@ class CommitsDocument(Value):
     paths: tuple[str, ...]
     fixes: tuple[str, ...]
     edits: tuple[str, ...]
-    patches: dict[str, str]
+    patches: Annotated[tuple[NamedText, ...], BeforeValidator(_listed)]
     toolchain: str | None
     proof: bool
     scatter_pct: float | None
@@ -121,7 +128,9 @@ def document_of(
         paths=ask.paths,
         fixes=fixes,
         edits=ask.edits,
-        patches={path.name: path.read_text(encoding="utf-8") for path in ask.patches},
+        patches=tuple(
+            NamedText(name=path.name, text=path.read_text(encoding="utf-8")) for path in ask.patches
+        ),
         toolchain=ask.toolchain,
         proof=ask.proof,
         scatter_pct=ask.scatter_pct,
@@ -160,7 +169,7 @@ class SharedCommits:
     @classmethod
     def of(cls, run: SharedRun) -> SharedCommits:
         """A run's request as it was asked."""
-        document = CommitsDocument.model_validate(run.request)
+        document = document_in(CommitsDocument, run)
         matrix = document.matrix.loaded(run)
         ask = CommitsRequest(
             matrix=matrix,
@@ -174,9 +183,7 @@ class SharedCommits:
             paths=document.paths,
             fixes=document.fixes,
             edits=document.edits,
-            patches=tuple(
-                kept_file(run, Path(name).name, text) for name, text in document.patches.items()
-            ),
+            patches=tuple(patch.kept(run) for patch in document.patches),
             toolchain=document.toolchain,
             proof=document.proof,
             scatter_pct=document.scatter_pct,

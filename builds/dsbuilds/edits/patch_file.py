@@ -9,6 +9,8 @@ import difflib
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path, PurePosixPath
 
 from unidiff.errors import UnidiffParseError
@@ -26,6 +28,18 @@ BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTIL
 GIT = re.compile(r"^diff --git (?P<paths>.+)$", re.MULTILINE)
 MOVED = re.compile(r"^(?:rename|copy) (?:from|to) (?P<path>.+)$", re.MULTILINE)
 AS_DIFF = "make it with `git diff` or `diff -ru a b`, to be applied with -p1"
+
+
+def user_patches(paths: Sequence[Path]) -> tuple[Patch, ...]:
+    """The patches in files, each under a name that no other one has: a package holds them all."""
+    patches: list[Patch] = []
+    for patch in map(user_patch, paths):
+        names = {other.name for other in patches}
+        path = PurePosixPath(patch.name)
+        numbered = (f"{path.stem}-{number}{path.suffix}" for number in count(2))
+        name = next(name for name in chain([patch.name], numbered) if name not in names)
+        patches.append(replace(patch, name=name))
+    return tuple(patches)
 
 
 def user_patch(path: Path) -> Patch:

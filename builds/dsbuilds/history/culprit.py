@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from dsbuilds.history.release_names import ReleaseNames, SeriesRelease
 from dsbuilds.history.repository import Repository
@@ -99,6 +100,17 @@ REMOTE = re.compile(
 PAGES = {r"github\.com": "commit", r"(.+\.)?gitlab\..+": "-/commit", r"pagure\.io": "c"}
 
 
+WEB_PAGE = re.compile(r"https?://[\w.:/@%+~?=&,;#!*-]+", re.ASCII)
+
+
+def _page_or_none(link: str | None) -> str | None:
+    """A report makes a link of it, so it is a page of the web or nothing."""
+    return link if link is not None and WEB_PAGE.fullmatch(link) else None
+
+
+PageLink = Annotated[str | None, AfterValidator(_page_or_none)]
+
+
 class Suspect(Value):
     """A commit that may be the culprit, and all that is known of it."""
 
@@ -114,7 +126,7 @@ class Suspect(Value):
     )
     kinds: tuple[str, ...] = ()
     merge: bool = False
-    link: str | None = Field(default=None, description="its page upstream")
+    link: PageLink = Field(default=None, description="its page upstream")
     equivalents: tuple[str, ...] = Field(default=(), description="commits with the same change")
     releases: tuple[SeriesRelease, ...] = Field(
         default=(), description="how it came into each series of releases"

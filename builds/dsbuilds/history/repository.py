@@ -38,6 +38,7 @@ FSCK = (
     *(part for name in HARMLESS for part in ("-c", f"fetch.fsck.{name}=ignore")),
 )  # fmt: skip
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
+TRANSPORTS_TOLD = f"{', '.join(TRANSPORTS)}, user@host:path, or a folder"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +95,21 @@ def bring_up_to_date(copy: Git, origin: Origin, limit: Deadline) -> None:
         copy.must("symbolic-ref", "HEAD", HEAD, what=f"note what {origin.source} has checked out")
 
 
+def refused_transport(source: str) -> str:
+    """How a repository would be fetched, where it never is; a helper runs what its URL says."""
+    named = re.match(r"([A-Za-z0-9][A-Za-z0-9+.-]*)(://|::)", source)
+    return "" if named is None or named[0] in {f"{name}://" for name in TRANSPORTS} else named[0]
+
+
 def _remote(source: str) -> Origin:
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", source)
+    scheme = "://" in source
     like_scp = re.match(r"[^/:\s-][^/:\s]*:(?!:)\S", source)
-    if scheme is not None and scheme[1] not in TRANSPORTS:
+    if refused := refused_transport(source):
         raise SourceError(
-            f"{source}: no repository is fetched by {scheme[1]}://",
-            hint=f"what works: {', '.join(TRANSPORTS)}, user@host:path, or a folder",
+            f"{source}: no repository is fetched by {refused}",
+            hint=f"what works: {TRANSPORTS_TOLD}",
         )
-    if scheme is None and like_scp is None:
+    if not scheme and like_scp is None:
         raise SourceError(
             f"{source} does not exist", hint="name a checkout, a bare repository or a URL"
         )

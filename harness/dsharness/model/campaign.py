@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from dsharness.model.measured import WayName
-from dsharness.model.value import Value
+from dsharness.model.value import Amount, Count, Finite, Share, Value
 from dsharness.model.workload import Workload
 
 
@@ -28,10 +28,10 @@ class Verdict(Value):
     candidate: str
     outcome: Outcome
     why: str
-    ratio_to_first: float | None = Field(
+    ratio_to_first: Amount | None = Field(
         default=None, description="by the deciding metric, over the first end; above 1 is slower"
     )
-    interval: tuple[float, float] | None = None
+    interval: tuple[Amount, Amount] | None = None
     samples: tuple[str, ...] = Field(default=(), description="sample ids")
 
 
@@ -40,19 +40,19 @@ class CostStep(Value):
 
     before: str
     after: str
-    ratio: float
-    interval: tuple[float, float]
+    ratio: Amount
+    interval: tuple[Amount, Amount]
 
 
 class Counts(Value):
     """Both sides of a step in what an operation takes, as they were counted."""
 
     unit: str = Field(description="what is counted, as in: from 0 to 2 flushes an operation")
-    before: float
-    after: float
-    before_interval: tuple[float, float]
-    after_interval: tuple[float, float]
-    difference_interval: tuple[float, float]
+    before: Finite
+    after: Finite
+    before_interval: tuple[Finite, Finite]
+    after_interval: tuple[Finite, Finite]
+    difference_interval: tuple[Finite, Finite]
 
 
 DECIDER = "cost"  # the metric that decides a search unless another is asked for
@@ -76,16 +76,16 @@ class Boundary(Value):
     )
     found: bool
     direction: Literal["slower", "faster", "none", "unknown"]
-    effect: float | None = Field(
+    effect: Amount | None = Field(
         default=None, description="of counts with what is added to them: `counts` has them as such"
     )
-    effect_interval: tuple[float, float] | None = None
-    effect_level: float = Field(default=0.99, description="of that interval")
+    effect_interval: tuple[Amount, Amount] | None = None
+    effect_level: Share = Field(default=0.99, description="of that interval")
     counts: Counts | None = Field(
         default=None, exclude_if=lambda counts: counts is None,
         description="of a metric that counts: what both sides have, at the same level",
     )  # fmt: skip
-    smallest_visible_pct: float | None = None
+    smallest_visible_pct: Amount | None = None
     summary: str
     unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
     steps: tuple[CostStep, ...] = Field(
@@ -95,11 +95,11 @@ class Boundary(Value):
         default=(), description="candidates that differ alone: what follows is like what was before"
     )
     verdicts: tuple[Verdict, ...] = ()
-    confidence: float | None = Field(
+    confidence: Share | None = Field(
         default=None, description="chance that what is said is so; None from the plain search"
     )
-    chances: dict[str, float] = Field(default_factory=dict, description="of each suspect")
-    step_chances: dict[str, float] = Field(
+    chances: dict[str, Share] = Field(default_factory=dict, description="of each suspect")
+    step_chances: dict[str, Share] = Field(
         default_factory=dict,
         description="of each candidate, that there is a change at it; smaller ones are left out",
     )
@@ -167,17 +167,17 @@ Starts = Literal["kept", "afforded", "anew"]
 class TurnTime(Value):
     """What a machine's time was spent on for a turn; each second counts once."""
 
-    builds_s: float
-    fills_s: float
-    runs_s: float
+    builds_s: Amount
+    fills_s: Amount
+    runs_s: Amount
 
 
 class Turn(Value):
     """Its id, and those of its samples, follow from what it is: taken twice, it is stored once."""
 
     campaign_id: str
-    number: int = Field(description="of its campaign's turns, in order")
-    attempt: int = Field(default=1, description="at this number")
+    number: Count = Field(description="of its campaign's turns, in order")
+    attempt: Count = Field(default=1, description="at this number")
     candidates: tuple[str, ...] = Field(description="in the order in which they begin")
     workload: Workload
     way: WayName = "in turn"

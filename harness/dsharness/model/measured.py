@@ -17,7 +17,7 @@ from pydantic import Field
 
 from dsharness.errors import InconclusiveError
 from dsharness.model.built import Promise, Provenance
-from dsharness.model.value import Value
+from dsharness.model.value import Amount, Count, Finite, Value
 from dsharness.model.workload import Workload
 
 LONGEST_US = 3_600_000_000  # an hour
@@ -116,9 +116,9 @@ Facts = dict[str, str | int]
 class Measurement(Value):
     """One metric of one sample; ``dsharness.measure.metrics`` says what each name means."""
 
-    value: float
+    value: Finite
     unit: str
-    quantum: float = Field(
+    quantum: Amount = Field(
         default=0.0, exclude_if=lambda step: not step,
         description="the step in which it is read: what is meant lies within half of it either way",
     )  # fmt: skip
@@ -130,10 +130,10 @@ class ToolRuns(Value):
     candidate_id: str
     workload_id: str
     tool: str = Field(description="the other one")
-    own: tuple[float, ...] = Field(
+    own: tuple[Amount, ...] = Field(
         description="CPU time per operation by the lab's own, in that of a fixed piece of work"
     )
-    other: tuple[float, ...] = Field(description="the same by the other tool")
+    other: tuple[Amount, ...] = Field(description="the same by the other tool")
 
 
 Fact = str | int | bool | tuple[int, ...]  # about a machine
@@ -182,9 +182,9 @@ class BenchFacts(Value):
 class Usage(Value):
     """What a server used in the course of one run: readings about four times a second."""
 
-    at_s: tuple[float, ...] = Field(description="since the run began")
-    cpu_us: tuple[float, ...] = Field(description="CPU time by then")
-    memory_kib: tuple[int, ...] = Field(description="resident memory then")
+    at_s: tuple[Amount, ...] = Field(description="since the run began")
+    cpu_us: tuple[Amount, ...] = Field(description="CPU time by then")
+    memory_kib: tuple[Count, ...] = Field(description="resident memory then")
 
 
 class Sample(Value):
@@ -199,27 +199,27 @@ class Sample(Value):
     settings_id: str
     workload_id: str
     image_key: str
-    turn: int = Field(description="candidates of one turn were measured next to each other")
-    attempt: int = Field(default=1, description="at that turn")
+    turn: Count = Field(description="candidates of one turn were measured next to each other")
+    attempt: Count = Field(default=1, description="at that turn")
     started_at: str = Field(description="UTC, ISO 8601")
     session: str = Field(default="", description="one start of the lab: what it may all be off by")
-    start: int = Field(
+    start: Count = Field(
         default=0, exclude_if=lambda number: not number,
         description="which start of its candidate's server in that session; 0: not known",
     )  # fmt: skip
-    duration_s: float = Field(description="how long the load was at work")
-    operations: int
+    duration_s: Amount = Field(description="how long the load was at work")
+    operations: Count
     metrics: dict[str, Measurement] = Field(description="by name; what could not be read is absent")
     at_least: dict[str, Measurement] = Field(
         default_factory=dict, exclude_if=lambda bounds: not bounds,
         description="of a run whose time was up: by name, what is no worse than it is",
     )  # fmt: skip
     machine: Machine
-    calibrator_us: float | None = Field(description="CPU time of one fixed piece of work")
-    steal_pct: float
-    gap_s: float = Field(default=0.0, description="the longest time the lab got no CPU")
-    errors: int
-    per_second: tuple[float, ...]
+    calibrator_us: Amount | None = Field(description="CPU time of one fixed piece of work")
+    steal_pct: float = Field(ge=-100, le=100)  # some kernels count backwards
+    gap_s: Amount = Field(default=0.0, description="the longest time the lab got no CPU")
+    errors: Count
+    per_second: tuple[Amount, ...]
     latencies: dict[str, Latencies] = Field(
         default_factory=dict, description="by kind of operation, where the load reports them"
     )
@@ -275,9 +275,9 @@ class CpuProfile(Value):
     candidate_id: str
     workload_id: str
     event: str = Field(description="what perf went by: cycles, or the clock of a CPU")
-    operations: int
-    cpu_us_per_op: float = Field(description="of that run, in which perf itself costs a little")
-    stacks: dict[str, int] = Field(
+    operations: Count
+    cpu_us_per_op: Amount = Field(description="of that run, in which perf itself costs a little")
+    stacks: dict[str, Count] = Field(
         description="frames from the root to the leaf, with ';' between -> how often it was seen"
     )
 
@@ -313,7 +313,7 @@ class KindTimes(Value):
         default=None, exclude_if=lambda seen: seen is None,
         description="by the load itself in that run, from when it sent each",
     )  # fmt: skip
-    notes: dict[str, int] = Field(
+    notes: dict[str, Count] = Field(
         default_factory=dict, description="the server's remarks, such as U: not indexed"
     )
     middle: tuple[str, ...] = Field(description="the log's lines of the operation in the middle")
@@ -341,15 +341,15 @@ class FunctionCounts(Value):
 
     candidate_id: str
     workload_id: str
-    operations: int
-    per_operation: dict[str, float]
+    operations: Count
+    per_operation: dict[str, Finite]
 
 
 class StayingHeap(Value):
     """Memory that stays, by where it was allocated."""
 
     place: tuple[str, ...] = Field(description="the function that allocated it, then its callers")
-    bytes_per_operation: float
+    bytes_per_operation: Finite
 
 
 class HeapGrowth(Value):
@@ -357,7 +357,7 @@ class HeapGrowth(Value):
 
     candidate_id: str
     workload_id: str
-    operations: int
+    operations: Count
     stays: tuple[StayingHeap, ...] = Field(description="the largest first")
 
 
@@ -366,7 +366,7 @@ class WaitingPlace(Value):
 
     thread: str = Field(description="its name, without a number")
     place: tuple[str, ...] = Field(description="the function that waited, then its callers")
-    per_operation: float
+    per_operation: Amount
 
 
 class ThreadWaits(Value):
@@ -374,5 +374,5 @@ class ThreadWaits(Value):
 
     candidate_id: str
     workload_id: str
-    operations: int
+    operations: Count
     waits: tuple[WaitingPlace, ...] = Field(description="the most frequent first")

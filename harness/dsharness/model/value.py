@@ -16,6 +16,14 @@ Version = Annotated[str, Field(pattern=r"^[0-9][0-9A-Za-z.~+:_-]*$", max_length=
 Shown = Annotated[str, AfterValidator(without_credentials)]
 
 
+# A number of what was measured: what is stored may come from an import, or another machine.
+MOST = 1e18
+Count = Annotated[int, Field(ge=0, le=int(MOST))]
+Amount = Annotated[float, Field(ge=0, le=MOST)]
+Finite = Annotated[float, Field(ge=-MOST, le=MOST)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
 class Value(BaseModel):
     """Frozen, strict about unknown keys."""
 

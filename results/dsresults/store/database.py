@@ -7,12 +7,15 @@ lab's own.
 
 from __future__ import annotations
 
+import ipaddress
+import json
 import os
 import sqlite3
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from sqlalchemy import (
     Connection,
@@ -31,8 +34,15 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
-from dsharness.errors import DiskFullError, DsbisectError, StoreError, UpgradedError
+from dsharness.errors import (
+    DiskFullError,
+    DsbisectError,
+    StoreError,
+    UnreadableError,
+    UpgradedError,
+)
 from dsresults.store.location import Location
+from dsresults.stored_value import MOST_NAMED, warn
 
 VERSION_TABLE = "dsbisect_schema"
 ELSEWHERE = "name another one with --store, $DSBISECT_STORE or --on"
@@ -52,7 +62,7 @@ POSTGRESQL_MEANINGS = {
     "53100": "full",
     "55P03": "locked",
     "25006": "forbidden",
-    "42501": "forbidden",
+    "42501": "refused",
     "42703": "changed",  # no such column
     "42P01": "changed",  # no such table
 }
@@ -79,6 +89,11 @@ TOLD: dict[str, tuple[type[DsbisectError], str, str]] = {
         StoreError,
         "the results database {place} cannot be opened for writing",
         f"check that its folder exists and that you may write to it, or {ELSEWHERE}",
+    ),
+    "refused": (
+        StoreError,
+        "the results database {place} does not let this role do that: {driver}",
+        "a machine's role has one machine, of its own name: `dsbisect machines forget` frees it",
     ),
     "changed": (
         UpgradedError,
@@ -152,6 +167,9 @@ def _message(error: DBAPIError, location: Location) -> str:
 
 
 LOCK_WAIT_S = 30.0
+# By the user or a service's file; `prefer` and `allow` leave it to whoever is in between.
+TLS_IS_CHOSEN = {"disable", "require", "verify-ca", "verify-full"}
+MOST_TOLD = 200
 KEPT, MOST = 2, 12  # connections of a process: that wait to be used again, and at once
 # So a network that is cut is noticed after half a minute, by whoever waits for an answer; and by
 # the server, which keeps the locks of a connection until then.
@@ -175,17 +193,54 @@ def connecting(location: Location, **further: int) -> dict[str, object]:
     options = [asked] if isinstance(asked, str) else [*asked]
     options += [f"-c {name}={value}" for name, value in (_SERVER | further).items()]
     given = {**_WAITING, "options": " ".join(options)}
-    if location.elsewhere and not _tls_is_chosen(location):
+    reached = _reached(location)
+    if reached.get("sslmode") not in TLS_IS_CHOSEN and not all(map(_is_here, _hosts(reached))):
         given["sslmode"] = "require"
     return given
 
 
-def _tls_is_chosen(location: Location) -> bool:
-    """Whether the user has said how; a service's file may, and the system's authorities mean it."""
-    asked = {name.upper(): value for name, value in location.url.query.items()}
-    return any(
-        asked.get(name) or os.environ.get(f"PG{name}") for name in ("SSLMODE", "SERVICE")
-    ) or "system" in {asked.get("SSLROOTCERT"), os.environ.get("PGSSLROOTCERT")}
+def conninfo(location: Location, **further: object) -> str:
+    """The address of a server as its driver reads it, secrets and all."""
+    from psycopg import Error  # noqa: PLC0415 - an extra
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+    _, asked = location.url.get_dialect()().create_connect_args(location.url)
+    try:
+        return make_conninfo(**{**asked, **further})
+    except Error as error:
+        raise StoreError(
+            f"the address of the results database {location} cannot be read: {error}",
+            hint="postgresql://USER@HOST/DATABASE, then ?OPTION=VALUE as libpq knows them",
+        ) from None  # the cause could quote it
+
+
+def _reached(location: Location) -> Mapping[str, str]:
+    """What the driver makes of an address, $PG... and a service's file: nothing listens on port 0.
+
+    It only tells when it has begun to connect, and it looks at the port before it asks for a host.
+    """
+    from psycopg import pq  # noqa: PLC0415 - an extra
+
+    begun = pq.PGconn.connect_start(conninfo(location, port=0).encode())
+    try:
+        return {each.keyword.decode(): (each.val or b"").decode() for each in begun.info}
+    finally:
+        begun.finish()
+
+
+def _hosts(reached: Mapping[str, str]) -> list[str]:
+    """Addresses that it connects to, and names: of another host's, a tunnel here may lead there."""
+    return [host for name in ("hostaddr", "host") for host in reached.get(name, "").split(",")]
+
+
+def _is_here(host: str) -> bool:
+    """No network lies between: a socket (nothing, or a path), or this machine's loopback."""
+    if host in {"", "localhost"} or host.startswith(("/", "@")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Database:
@@ -194,9 +249,17 @@ class Database:
     def __init__(self, location: Location, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
         self.location = location
         self.lock_wait_s = lock_wait_s
+        self.tell: Callable[[str], object] = warn  # of what cannot be read
+        self._told: set[str] = set()
         self.schema: str | None = None  # that this process writes, once it is known to be there
         self.engine = _engine(location, lock_wait_s)
         weakref.finalize(self, self.engine.dispose)  # nobody has to close what was only read
+
+    def left_out(self, error: UnreadableError) -> None:
+        """Tell of what is gone without, once; who can write nonsense can write much of it."""
+        if error.message not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(error.message)
+            self.tell(f"left out: {error.message}")
 
     @property
     def embedded(self) -> bool:
@@ -259,13 +322,18 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     if location.file is not None:
         # isolation_level None: the driver leaves BEGIN to us, so DDL is transactional too.
         arguments: dict[str, object] = {"timeout": lock_wait_s, "isolation_level": None}
-        engine = create_engine(location.url, poolclass=NullPool, connect_args=arguments)
+        engine = create_engine(
+            location.url,
+            poolclass=NullPool,
+            connect_args=arguments,
+            json_deserializer=_json_or_text,
+        )
         event.listen(engine, "begin", _begin)
         return engine
     try:
         engine = create_engine(
             location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
-            pool_pre_ping=True,
+            pool_pre_ping=True, json_deserializer=_json_or_text,
             connect_args=connecting(location, lock_timeout=int(1000 * lock_wait_s)),
         )  # fmt: skip
     except ImportError:
@@ -276,6 +344,18 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     kept = weakref.ref(engine)
     os.register_at_fork(after_in_child=lambda: _forget(kept()))
     return engine
+
+
+def _json_or_text(text: str | bytes) -> object:
+    """What a cell holds; as text where it is no JSON, which no value can be made of."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return repr(text)[:MOST_NAMED]
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def _forget(engine: Engine | None) -> None:

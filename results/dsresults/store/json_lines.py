@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NoReturn, TextIO
 
 from pydantic import Field, TypeAdapter, ValidationError
 from sqlalchemy import Connection, Table, select
 
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UnreadableError, UsageError
 from dsharness.model import Campaign, Finding, Image, Sample, Turn, Value
+from dsharness.model.value import MOST
 from dsresults.store.database import Database
 from dsresults.store.records import put_campaign, put_finding, put_image, put_sample, put_turn
-from dsresults.store.tables import CAMPAIGNS, FINDINGS, IMAGES, SAMPLES, TURNS, decode, explain
+from dsresults.store.tables import (
+    CAMPAIGNS,
+    FINDINGS,
+    IMAGES,
+    SAMPLES,
+    TURNS,
+    decode,
+)
+from dsresults.stored_value import MOST_NAMED, explain
 
 FORMAT = 1
 BATCH = 500
@@ -75,7 +84,7 @@ class Imported:
 
 
 def write_lines(database: Database, stream: TextIO) -> int:
-    """Write every record of one snapshot; return how many."""
+    """Write every record of one snapshot that can be read; return how many."""
     count = 0
     with database.reading() as connection:
         _write(stream, Header())
@@ -90,7 +99,12 @@ def write_lines(database: Database, stream: TextIO) -> int:
                 select(table).order_by(order, table.c.id)
             )
             for row in found.mappings():
-                _write(stream, _record(table, dict(row)))
+                try:
+                    record = _record(table, dict(row))
+                except UnreadableError as error:
+                    database.left_out(error)
+                    continue
+                _write(stream, record)
                 count += 1
     return count
 
@@ -114,12 +128,17 @@ def parse_log(lines: Iterable[str], *, source: str) -> list[tuple[Campaign, list
     campaigns = [record.value for record in parsed if isinstance(record, CampaignRecord)]
     samples = [record.value for record in parsed if isinstance(record, SampleRecord)]
     if not campaigns:
-        raise StoreError(f"{source}: there is no campaign in it", hint=LOG_HINT)
+        raise UsageError(f"{source}: there is no campaign in it", hint=LOG_HINT)
     return [(each, [s for s in samples if s.campaign_id == each.id]) for each in campaigns]
 
 
-def read_lines(database: Database, lines: Iterable[str], *, source: str) -> Imported:
-    """Check every line, then write all of them in one transaction or none."""
+def read_lines(
+    database: Database, lines: Iterable[str], *, source: str, check: Callable[[Finding], object]
+) -> Imported:
+    """Check every line, then write all of them in one transaction or none.
+
+    ``check`` raises for a finding that its kind cannot be made of.
+    """
     records = [
         (number, _parse(line, f"{source}, line {number}", IMPORT_HINT))
         for number, line in enumerate(lines, start=1)
@@ -129,10 +148,12 @@ def read_lines(database: Database, lines: Iterable[str], *, source: str) -> Impo
     with database.writing() as connection:
         for number, record in records:
             try:
+                if isinstance(record, FindingRecord):
+                    check(record.value)
                 done = _put(database, connection, record, done)
             except StoreError as error:
                 place = f"{source}, line {number}"
-                raise StoreError(f"{place}: {error.message}", hint=error.hint) from error
+                raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
     return done
 
 
@@ -161,16 +182,18 @@ def _put(database: Database, connection: Connection, record: AnyRecord, done: Im
 def _parse(line: str, place: str, hint: str) -> AnyRecord:
     try:
         line.encode()  # a surrogate stands for a byte that is no UTF-8
-        record = RECORD.validate_python(json.loads(line, parse_constant=_refuse_constant))
+        record = RECORD.validate_python(
+            json.loads(line, parse_constant=_refused, parse_float=_float)
+        )
     except ValidationError as error:
-        raise StoreError(f"{place}: {explain(error)}", hint=hint) from error
+        raise UsageError(f"{place}: {explain(error)}", hint=hint) from error
     except (ValueError, RecursionError) as error:
-        raise StoreError(
+        raise UsageError(
             f"{place}: not a line of JSON in UTF-8 ({error}): {line.strip()[:80]!r}",
             hint=hint,
         ) from error
     if isinstance(record, Header) and record.format != FORMAT:
-        raise StoreError(
+        raise UsageError(
             f"{place}: format {record.format} is unknown; known: {FORMAT}",
             hint="upgrade dsbisect; nothing was read",
         )
@@ -193,5 +216,10 @@ def _write(stream: TextIO, record: AnyRecord) -> None:
     stream.write(json.dumps(record.model_dump(mode="json")) + "\n")
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON")
+def _float(text: str) -> float:
+    number = float(text)
+    return number if abs(number) <= MOST else _refused(text)
+
+
+def _refused(text: str) -> NoReturn:
+    raise ValueError(f"{text[:MOST_NAMED]} is not a number of JSON, or one that nothing measures")

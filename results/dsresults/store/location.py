@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,14 +40,6 @@ class Location:
         return Path(self.url.database)
 
     @property
-    def elsewhere(self) -> bool:
-        """Whether a network may lie between: not for a socket, nor for this machine's loopback."""
-        given = (self.url.query.get("host"), self.url.host, self.url.query.get("hostaddr"))
-        named = next(filter(None, given), os.environ.get("PGHOST", ""))
-        hosts = named.split(",") if isinstance(named, str) else named
-        return not all(map(_is_here, hosts))
-
-    @property
     def secrets(self) -> tuple[str, ...]:
         given = [self.url.query.get(name) for name in SECRET_PARAMETERS]
         texts = [self.url.password, *(value for value in given if isinstance(value, str))]
@@ -59,16 +50,6 @@ class Location:
             return str(self.file)
         shown = self.url.set(drivername="postgresql").difference_update_query(SECRET_PARAMETERS)
         return shown.render_as_string(hide_password=True)
-
-
-def _is_here(host: str) -> bool:
-    """What libpq calls so: nothing and a path are sockets."""
-    if host in {"", "localhost"} or host.startswith(("/", "@")):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def default_location() -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    RowMapping,
     Table,
     and_,
     exists,
@@ -18,7 +19,7 @@ from sqlalchemy import (
 )
 
 from dsharness.content_key import content_key
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UnreadableError
 from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, TurnState, Value
 from dsresults.store.database import Database
 from dsresults.store.tables import (
@@ -35,6 +36,7 @@ from dsresults.store.tables import (
     microseconds,
 )
 
+ENDING = ("refused", "spent")  # what a turn's end adds to it
 ANSWER = ("finished_at", "finished_us", "boundary")
 
 
@@ -46,32 +48,41 @@ def put_sample(database: Database, connection: Connection, sample: Sample) -> bo
 def put_turn(database: Database, connection: Connection, turn: Turn) -> bool:
     """False if it exists already; one that was planned may have ended since."""
     row, planned = encode(turn, TURNS, id=turn.id), turn.state is TurnState.PLANNED
-    if not planned and _end_turn(connection, row):
+    if not planned and _end_turn(connection, turn, row):
         return False
     if database.insert_new(connection, TURNS, row):
         return True
     there = _there(connection, TURNS, turn.id)
-    if there != row and not planned and not _end_turn(connection, row):
+    if there != row and not planned and not _end_turn(connection, turn, row):
         raise _conflict(TURNS, row, _there(connection, TURNS, turn.id))
     return False
 
 
-def _end_turn(connection: Connection, row: RowValues) -> bool:
-    """False unless it is planned and nothing more."""
-    planned = (TURNS.c.id == row["id"], TURNS.c.state == TurnState.PLANNED)
-    return connection.execute(update(TURNS).where(*planned).values(row)).rowcount == 1
+def _end_turn(connection: Connection, turn: Turn, row: RowValues) -> bool:
+    """False unless it is planned and nothing more; it stays what it was planned as."""
+    planned = (TURNS.c.id == turn.id, TURNS.c.state == TurnState.PLANNED)
+    there = connection.execute(select(TURNS).where(*planned)).mappings().one_or_none()
+    if there is None:
+        return False
+    ending = {name: getattr(turn, name) for name in ("state", *ENDING)}
+    if decode(Turn, dict(there)).model_copy(update=ending) != turn:
+        raise _conflict(TURNS, row, dict(there))
+    rest = {**there["rest"], **{name: row["rest"][name] for name in ENDING}}
+    ended = update(TURNS).where(*planned).values(state=row["state"], rest=rest)
+    return connection.execute(ended).rowcount == 1
 
 
-def settle_turns(connection: Connection, campaign_id: str, machines: Collection[str]) -> int:
-    """End what these machines began: done with a sample of each candidate, else given up.
+def settle_turns(
+    database: Database, connection: Connection, campaign_id: str, machines: Collection[str] | None
+) -> int:
+    """End what these machines began, or all: done with a sample of each candidate, else given up.
 
     Returns how many it ended. A turn that is any machine's is one of theirs.
     """
     begun = select(TURNS).where(TURNS.c.campaign_id == campaign_id, TURNS.c.state == PLANNED)
     ended_turns = 0
-    for row in connection.execute(begun).mappings().all():
-        turn = decode(Turn, dict(row))
-        if turn.machine and turn.machine not in machines:
+    for turn in readable(database, Turn, connection.execute(begun).mappings().all()):
+        if machines is not None and turn.machine and turn.machine not in machines:
             continue
         of_it = (SAMPLES.c.turn == turn.number, SAMPLES.c.attempt == turn.attempt)
         taken = connection.scalars(
@@ -200,7 +211,10 @@ def find_findings(
     """Those of these kinds, or with these ids; all where neither is given."""
     asked = ((FINDINGS.c.kind, kinds), (FINDINGS.c.id, ids))
     wanted = [column.in_(values) for column, values in asked if values]
-    return _find(database, Finding, FINDINGS, {}, *wanted, order="found_us", newest=newest)
+    return _find(
+        database, Finding, FINDINGS, {}, *wanted,
+        order="found_us", newest=newest, all_of_them=bool(ids),
+    )  # fmt: skip
 
 
 def find_turn_state(database: Database, turn_id: str) -> TurnState | None:
@@ -215,7 +229,7 @@ def find_planned_turns(database: Database) -> list[Turn]:
 
 def find_turns(database: Database, campaign_id: str) -> list[Turn]:
     given = {"campaign_id": campaign_id}
-    found = _find(database, Turn, TURNS, given, order="number")
+    found = _find(database, Turn, TURNS, given, order="number", all_of_them=True)
     return sorted(found, key=lambda turn: (turn.number, turn.attempt))
 
 
@@ -234,7 +248,10 @@ def find_campaigns(
     wanted: list[ColumnElement[bool]] = [CAMPAIGNS.c.id.in_(ids)] if ids else []
     if finished is not None:
         wanted.append(CAMPAIGNS.c.finished_at.is_not(None) == finished)
-    return _find(database, Campaign, CAMPAIGNS, given, *wanted, order="started_us", newest=newest)
+    return _find(
+        database, Campaign, CAMPAIGNS, given, *wanted,
+        order="started_us", newest=newest, all_of_them=bool(ids),
+    )  # fmt: skip
 
 
 def find_campaigns_without(database: Database, candidate: str) -> list[Campaign]:
@@ -291,8 +308,12 @@ def _find(
     *further: ColumnElement[bool],
     order: str,
     newest: int | None = None,
+    all_of_them: bool = False,
 ) -> list[V]:
-    """None in ``given`` matches everything; ties are broken by id, so the order never varies."""
+    """None in ``given`` matches everything; ties are broken by id, so the order never varies.
+
+    One that cannot be read is left out, unless ``all_of_them`` are needed: then UnreadableError.
+    """
     wanted = [table.c[name] == value for name, value in given.items() if value is not None]
     query = select(table).where(*wanted, *further)
     columns = (table.c[order], table.c.id)
@@ -301,5 +322,21 @@ def _find(
     else:
         query = query.order_by(*(column.desc() for column in columns)).limit(newest)
     with database.looking() as connection:
-        rows: list[dict[str, object]] = [dict(row) for row in connection.execute(query).mappings()]
-    return [decode(kind, row) for row in (rows if newest is None else reversed(rows))]
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+    ordered = rows if newest is None else [*reversed(rows)]
+    if all_of_them or "id" in given:
+        return [decode(kind, row) for row in ordered]
+    return readable(database, kind, ordered)
+
+
+def readable(
+    database: Database, kind: type[V], rows: Iterable[RowMapping] | Iterable[RowValues]
+) -> list[V]:
+    """The values of rows; what cannot be read is left out, and told once."""
+    values: list[V] = []
+    for row in rows:
+        try:
+            values.append(decode(kind, dict(row)))
+        except UnreadableError as error:
+            database.left_out(error)
+    return values

@@ -11,35 +11,66 @@ from typing import TypeVar
 from sqlalchemy import Connection, Select, Table, delete, select, update
 
 from dsharness.content_key import content_key
-from dsharness.errors import StoreError
+from dsharness.errors import StoreError, UnreadableError
 from dsharness.model import FleetMachine, GivenImage, RunState, SharedRun, Turn, Value
 from dsresults.store.claims import Holder, clock_us, holders
 from dsresults.store.database import Database
+from dsresults.store.records import readable
 from dsresults.store.tables import GIVEN_IMAGES, MACHINES, RUNS, TURNS, decode, encode
 
 V = TypeVar("V", bound=Value)
+MOST_GIVEN = 20  # of one key that are looked at
 CLAIM = "machine/"  # and the machine's id: the key of a living worker's claim
+
+
+def add_machine(database: Database, connection: Connection, machine: FleetMachine) -> None:
+    """Keep a machine that comes for the first time; of one that is known, nothing changes."""
+    known = select(MACHINES.c.id).where(MACHINES.c.id == machine.id)
+    if connection.scalar(known) is None:
+        database.insert_new(connection, MACHINES, encode(machine, MACHINES))
 
 
 def put_machine(database: Database, connection: Connection, machine: FleetMachine) -> None:
     """Keep what a machine says of itself; whether it is drained stays as it was."""
-    there = _one(FleetMachine, connection, _locked(MACHINES, machine.id))
+    there = connection.execute(_locked(MACHINES, machine.id)).mappings().one_or_none()
     if there is None:
-        database.insert_new(connection, MACHINES, encode(machine, MACHINES))
-    else:
-        _write(connection, MACHINES, machine.model_copy(update={"drained": there.drained}))
+        if not database.insert_new(connection, MACHINES, encode(machine, MACHINES)):
+            raise StoreError(
+                f"the id of the machine {machine.name}, {machine.id[:8]}, is another one's",
+                hint="`dsbisect machines` shows whose; its owner can forget that machine",
+            )
+        return
+    rest = there["rest"]
+    drained = isinstance(rest, dict) and rest.get("drained") is True
+    row = encode(machine.model_copy(update={"drained": drained}), MACHINES)
+    changed = {name: cell for name, cell in row.items() if cell != there[name]}
+    if changed:
+        connection.execute(update(MACHINES).where(MACHINES.c.id == machine.id).values(changed))
 
 
-def find_machines(connection: Connection) -> list[FleetMachine]:
-    """All that ever came and were not forgotten, by name."""
-    rows = connection.execute(select(MACHINES).order_by(MACHINES.c.name)).mappings()
-    return [decode(FleetMachine, dict(row)) for row in rows]
+def find_machines(connection: Connection) -> list[tuple[FleetMachine, str]]:
+    """All that ever came and were not forgotten, by name, and why one cannot be read.
+
+    Such a one gets no turns: nothing is known but what it is called.
+    """
+    machines: list[tuple[FleetMachine, str]] = []
+    for row in connection.execute(select(MACHINES).order_by(MACHINES.c.name)).mappings():
+        try:
+            machines.append((decode(FleetMachine, dict(row)), ""))
+        except UnreadableError as error:
+            named = FleetMachine(
+                id=row["id"], name=row["name"], class_name=row["class_name"], drained=True, since=""
+            )
+            machines.append((named, error.message))
+    return machines
 
 
 def drain_machine(connection: Connection, machine_id: str, *, drained: bool) -> None:
     there = _one(FleetMachine, connection, _locked(MACHINES, machine_id))
     if there is not None:
-        _write(connection, MACHINES, there.model_copy(update={"drained": drained}))
+        row = encode(there.model_copy(update={"drained": drained}), MACHINES)
+        which = MACHINES.c.id == machine_id
+        connection.execute(update(MACHINES).where(which).values(rest=row["rest"]))
 
 
 def forget_machine(connection: Connection, machine_id: str) -> None:
@@ -65,20 +96,24 @@ def locked_run(connection: Connection, run_id: str) -> SharedRun | None:
 
 
 def write_run(connection: Connection, run: SharedRun) -> None:
-    """Replace a run that this transaction has locked."""
-    _write(connection, RUNS, run)
+    """Replace a run that this transaction has locked; what names it stays."""
+    row = encode(run, RUNS)
+    changed = {name: row[name] for name in ("state", "rest")}
+    connection.execute(update(RUNS).where(RUNS.c.id == run.id).values(changed))
 
 
 def find_run(connection: Connection, run_id: str) -> SharedRun | None:
     return _one(SharedRun, connection, select(RUNS).where(RUNS.c.id == run_id))
 
 
-def find_runs(connection: Connection, state: RunState | None = None) -> list[SharedRun]:
+def find_runs(
+    database: Database, connection: Connection, state: RunState | None = None
+) -> list[SharedRun]:
     """Those in that state, or all; the newest last."""
     query = select(RUNS).order_by(RUNS.c.started_us)
     if state is not None:
         query = query.where(RUNS.c.state == state.value)
-    return [decode(SharedRun, dict(row)) for row in connection.execute(query).mappings()]
+    return readable(database, SharedRun, connection.execute(query).mappings())
 
 
 def find_turn(connection: Connection, turn_id: str) -> Turn | None:
@@ -94,7 +129,7 @@ def put_given_image(database: Database, connection: Connection, image: GivenImag
 
 
 def find_given_image(
-    connection: Connection, kind: str, key: str, architecture: str
+    database: Database, connection: Connection, kind: str, key: str, architecture: str
 ) -> GivenImage | None:
     """The one that was given last: who found an earlier one to be lost gave another."""
     of_it = (
@@ -103,8 +138,8 @@ def find_given_image(
         GIVEN_IMAGES.c.architecture == architecture,
     )
     newest = (GIVEN_IMAGES.c.added_us.desc(), GIVEN_IMAGES.c.id)
-    query = select(GIVEN_IMAGES).where(*of_it).order_by(*newest).limit(1)
-    return _one(GivenImage, connection, query)
+    query = select(GIVEN_IMAGES).where(*of_it).order_by(*newest).limit(MOST_GIVEN)
+    return next(iter(readable(database, GivenImage, connection.execute(query).mappings())), None)
 
 
 def _locked(table: Table, row_id: str) -> Select[tuple[object, ...]]:
@@ -114,7 +149,3 @@ def _locked(table: Table, row_id: str) -> Select[tuple[object, ...]]:
 def _one(kind: type[V], connection: Connection, query: Select[tuple[object, ...]]) -> V | None:
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else decode(kind, dict(row))
-
-
-def _write(connection: Connection, table: Table, value: FleetMachine | SharedRun) -> None:
-    connection.execute(update(table).where(table.c.id == value.id).values(encode(value, table)))

@@ -7,7 +7,7 @@ open it first.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -256,10 +256,10 @@ class Store:
         with self._database.writing() as connection:
             return put_turn(self._database, connection, turn)
 
-    def settle_turns(self, campaign_id: str, machines: Collection[str]) -> int:
-        """End what these machines began: done with a sample of each candidate, else given up."""
+    def settle_turns(self, campaign_id: str, machines: Collection[str] | None) -> int:
+        """End what these machines began, or all: done if all was measured, else given up."""
         with self._database.writing() as connection:
-            return settle_turns(connection, campaign_id, machines)
+            return settle_turns(self._database, connection, campaign_id, machines)
 
     def turn_state(self, turn_id: str) -> TurnState | None:
         """How far a turn came; None if it is not stored."""
@@ -396,6 +396,15 @@ class Store:
         """Write everything as JSON lines; return the number of records."""
         return write_lines(self._database, stream)
 
-    def import_jsonl(self, lines: Iterable[str], *, source: str = "input") -> Imported:
-        """Add the contents of an export: everything, or nothing and an error naming the line."""
-        return read_lines(self._database, lines, source=source)
+    def import_jsonl(
+        self,
+        lines: Iterable[str],
+        *,
+        source: str = "input",
+        check: Callable[[Finding], object] = id,
+    ) -> Imported:
+        """Add the contents of an export: everything, or nothing and an error naming the line.
+
+        ``check`` raises for a finding that its kind cannot be made of.
+        """
+        return read_lines(self._database, lines, source=source, check=check)

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError
+from pydantic_core import PydanticSerializationError
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -32,6 +31,7 @@ from sqlalchemy import (
 
 from dsharness.errors import StoreError
 from dsharness.model import Value
+from dsresults.stored_value import MOST_NAMED, stored
 
 METADATA = MetaData()
 
@@ -206,15 +206,11 @@ def encode(value: Value, table: Table, **further: str) -> RowValues:
 
 
 def decode(kind: type[V], row: RowValues) -> V:
-    """The value of a row; StoreError when this version cannot read it."""
+    """The value of a row; UnreadableError when this version cannot read it."""
     fields = {name: row[name] for name in kind.model_fields if name in row}
-    try:
-        return kind.model_validate({**row["rest"], **fields})
-    except ValidationError as error:
-        raise StoreError(
-            f"the stored {kind.__name__.lower()} {row['id']!r} cannot be read: {explain(error)}",
-            hint="it was written by another version of dsbisect: use that version, or a newer one",
-        ) from error
+    rest = row["rest"]
+    document = {**rest, **fields} if isinstance(rest, dict) else rest
+    return stored(kind, document, f"{kind.__name__.lower()} {str(row['id'])[:MOST_NAMED]!r}")
 
 
 def microseconds(text: str, what: str) -> int:
@@ -229,27 +225,6 @@ def microseconds(text: str, what: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - EPOCH) // timedelta(microseconds=1)
-
-
-def explain(error: ValidationError) -> str:
-    """Every complaint with its field and value on one line."""
-    return "; ".join(
-        f"{'.'.join(str(part) for part in fault['loc']) or 'value'}: "
-        f"{_complaint(fault)}, got {repr(fault.get('input'))[:80]}"
-        for fault in error.errors(include_url=False)
-    )
-
-
-def _complaint(fault: ErrorDetails) -> str:
-    context = fault.get("ctx", {})
-    match fault["type"]:
-        case "union_tag_not_found":
-            return f"the key {context['discriminator']} is missing"
-        case "union_tag_invalid":
-            return f"{context['discriminator']} may be {context['expected_tags']}"
-        case "model_attributes_type":
-            return "a mapping is needed"
-    return fault["msg"]
 
 
 def _document(value: Value) -> RowValues:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from dsharness.model import Finding, Value
+from dsresults.stored_value import values_of
 from dsresults.watch.watched_series import WatchedSeries, WatchedTip, moment
 
 SHORT = 12  # letters of a hash that name an alarm
@@ -103,7 +104,7 @@ def alarms_of(findings: Iterable[Finding]) -> tuple[Alarm, ...]:
 
     What is only searched for does not change the state of what is known already.
     """
-    events = [AlarmEvent.model_validate(each.value) for each in findings if each.kind == "alarm"]
+    events = [*values_of(AlarmEvent, (each for each in findings if each.kind == "alarm"))]
     events.sort(key=lambda each: each.at)
     became = {old: event.alarm for event in events for old in event.was}
     groups: dict[str, list[AlarmEvent]] = {}

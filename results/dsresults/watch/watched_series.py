@@ -16,6 +16,7 @@ from pydantic import Field
 
 from dsharness.model import Finding, Machine, Sample, Value
 from dsresults.moved_packages import MovedPackages
+from dsresults.stored_value import values_of
 
 LATEST = 5  # states of a series that may still be there
 
@@ -199,7 +200,7 @@ def moment() -> str:
 
 def tips_of(findings: Iterable[Finding], watch: str) -> tuple[WatchedTip, ...]:
     """All tips of a watch in the order of their answers."""
-    found = (WatchedTip.model_validate(each.value) for each in findings if each.kind == "watched")
+    found = values_of(WatchedTip, (each for each in findings if each.kind == "watched"))
     return tuple(
         sorted((each for each in found if each.series.watch == watch), key=lambda each: each.at)
     )

@@ -97,7 +97,9 @@ class Machine:
 
     def given(self, key: str = KEY, kind: str = "toolchain") -> GivenImage | None:
         with self.store.database.reading() as connection:
-            return find_given_image(connection, kind, key, architecture_of(self.use()))
+            return find_given_image(
+                self.store.database, connection, kind, key, architecture_of(self.use())
+            )
 
     def claim(self, digest: str, key: str = KEY, kind: str = "toolchain") -> None:
         """Say that the registry has an image of that key under this digest."""

@@ -65,7 +65,7 @@ class Asking:
     @property
     def runs(self) -> list[SharedRun]:
         with self.store.database.reading() as connection:
-            return find_runs(connection)
+            return find_runs(self.store.database, connection)
 
     def answered(self, run: SharedRun) -> str:
         """Answer a run as workers would; its campaign."""

@@ -5,6 +5,7 @@ Workers, queue and planner are real, each worker in a process of its own; the wo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,23 +13,29 @@ from typing import TextIO
 
 import psycopg
 import pytest
-from fleet_of_worlds import CLASS, WorldStudy, begun, now, prove_whole, turns_of
+from fleet_of_worlds import CLASS, WORKLOAD, WorldStudy, begun, now, prove_whole, turns_of
 from forks import forked
 from postgresql_cluster import Cluster, running_cluster
+from sqlalchemy import text
 from watchers import RecordingWatcher
 
-from dsharness.model import FleetMachine, RunState
+from dsharness.model import FleetMachine, Prepared, Procedure, RunState, SharedRun, Turn
 from dsharness.process.deadline import Deadline, wait_until
 from dsmany.attached import cancel_run
-from dsmany.fleet import campaign_id_of
+from dsmany.fleet import campaign_id_of, fleet_of
 from dsmany.job_queue import JobQueue
 from dsmany.worker import FleetWorker
 from dsmany.worker_role import role_sql
 from dsresults.profile_pair import stored_profiles
 from dsresults.store import Store
-from dsresults.store.shared_records import find_machines
+from dsresults.store.records import put_turn
+from dsresults.store.shared_records import locked_run, write_run
 
 MACHINES = ("lab-1", "lab-2")
+PREPARED = Prepared(
+    class_name=CLASS, procedure=Procedure(version=1), paired=True, identities={"a": "b"},
+    unmeasurable={}, lock="{}",
+)  # fmt: skip
 COPY = (
     "campaign_id, candidate_id, settings_id, workload_id, image_key, started_at, started_us,"
     " duration_s, turn, attempt, operations, errors, calibrator_us, steal_pct, invalid"
@@ -49,8 +56,15 @@ class Guarded:
         with psycopg.connect(address, autocommit=True) as connection:
             try:
                 return f"{connection.execute(statement).rowcount} rows"
-            except psycopg.errors.InsufficientPrivilege as error:
+            except (
+                psycopg.errors.InsufficientPrivilege, psycopg.errors.RaiseException,
+            ) as error:  # fmt: skip
                 return str(error)
+
+    def rest_of(self, machine: str) -> str:
+        with self.store.database.reading() as connection:
+            asked = text("SELECT rest::text FROM machines WHERE name = :name")
+            return str(connection.scalar(asked, {"name": machine}))
 
     def serve(self, machine: str) -> int:
         """Be a worker with that role until killed."""
@@ -80,9 +94,7 @@ def guarded() -> Iterator[Guarded]:
                     return found.serve(machine)
 
                 workers.enter_context(forked(work))
-            wait_until(
-                lambda: len(machines_of(store)) == 2 or None, Deadline.after(60), what="both"
-            )
+            wait_until(lambda: len(fleet_of(store)) == 2 or None, Deadline.after(60), what="both")
             run = begun(store)
             wait_until(
                 lambda: now(store, run).state is not RunState.RUNNING or None,
@@ -98,11 +110,6 @@ def guarded() -> Iterator[Guarded]:
             yield found
 
 
-def machines_of(store: Store) -> list[FleetMachine]:
-    with store.database.reading() as connection:
-        return find_machines(connection)
-
-
 @pytest.mark.parametrize(
     "statement",
     [
@@ -113,13 +120,23 @@ def machines_of(store: Store) -> list[FleetMachine]:
         "ALTER TABLE samples DISABLE ROW LEVEL SECURITY",
         "DELETE FROM turns",
         "INSERT INTO turns SELECT 'x', campaign_id, 99, 1, 'done', rest FROM turns LIMIT 1",
+        "UPDATE turns SET campaign_id = 'x'",
+        "UPDATE campaigns SET series_id = 'x'",
+        "UPDATE campaigns SET rest = '{}'",
         "DELETE FROM machines",
         "UPDATE machines SET name = 'lab-2'",
+        "UPDATE machines SET id = 'id-lab-3'",
         "INSERT INTO machines SELECT 'x', 'lab-3', class_name, rest FROM machines LIMIT 1",
+        "INSERT INTO machines SELECT 'id-lab-3', 'lab-1', class_name, rest FROM machines LIMIT 1",
+        "UPDATE runs SET request_key = 'x'",
+        "UPDATE runs SET id = 'x'",
+        "SET ROLE dsbisect_worker; INSERT INTO claims VALUES ('machine/x', 'h', 'p', 'o', 's', 0)",
         "INSERT INTO runs SELECT 'x', state, request_key, started_at, started_us, rest FROM runs",
         "DELETE FROM runs",
         "UPDATE findings SET kind = 'alarm'",
         "INSERT INTO claims VALUES ('machine/id-lab-2', 'h', 'p', 'o', 's', 0)",
+        "INSERT INTO claims VALUES ('machine/id-lab-3', 'h', 'p', 'o', 's', 0)",
+        "INSERT INTO claims VALUES ('a search of the owner', 'h', 'p', 'o', 's', 0)",
         "INSERT INTO given_images VALUES ('x', 'k', 'build', 'amd64', 'id-lab-2', '', 0, '{}')",
         "UPDATE given_images SET machine = 'id-lab-1'",
         "DELETE FROM given_images",
@@ -148,6 +165,111 @@ def test_what_is_no_worker_s_work_is_refused(guarded: Guarded, statement: str) -
 def test_what_has_ended_or_is_another_s_cannot_be_changed(guarded: Guarded, statement: str) -> None:
     """Rows that row-level security hides from a statement are not there for it."""
     assert guarded.told(statement) == "0 rows"
+
+
+REQUESTED = {
+    "another matrix": ("request", {"world": "another"}),
+    "no request": ("request", None),
+    "another class": ("class_name", "another"),
+    "another lock": ("prepared", {"lock": "another"}),
+    "another build": ("prepared", {"identities": {"a": "another"}}),
+    "prepared anew": ("prepared", None),
+}
+
+
+@pytest.fixture
+def running(guarded: Guarded) -> Iterator[SharedRun]:
+    """A run that one machine has prepared and whose turns nobody takes."""
+    run = begun(guarded.store)
+    with guarded.store.database.writing() as connection:
+        there = locked_run(connection, run.id)
+        assert there is not None
+        run = there.model_copy(update={"prepared": PREPARED})
+        write_run(connection, run)
+    try:
+        yield run
+    finally:
+        cancel_run(guarded.store, run)
+
+
+@pytest.mark.parametrize("changed", REQUESTED)
+def test_what_was_asked_and_prepared_stays_as_it_is_for_all(
+    guarded: Guarded, running: SharedRun, changed: str
+) -> None:
+    field, value = REQUESTED[changed]
+    if isinstance(value, dict) and field == "prepared":
+        value = PREPARED.model_dump(mode="json") | value
+    there = running.model_dump(mode="json", exclude={"id", "state", "request_key", "started_at"})
+    rest = json.dumps({**there, field: value})
+    shadows = "CREATE TEMP TABLE pg_class AS SELECT oid, to_regrole('\"lab-1\"')::oid AS relowner "
+    shadows += "FROM pg_catalog.pg_class; SET search_path = pg_temp, public, pg_catalog; "
+    for first in ("", "SET ROLE dsbisect_worker; ", shadows):
+        answer = guarded.told(f"{first}UPDATE runs SET rest = '{rest}' WHERE id = '{running.id}'")
+        assert "is not changed any more" in answer
+    assert now(guarded.store, running) == running
+
+
+def test_a_machine_plans_what_was_asked(guarded: Guarded, running: SharedRun) -> None:
+    there = running.model_copy(update={"remaining": 7, "left_out": {"id-lab-2": "too noisy"}})
+    with (
+        Store.open(guarded.cluster.url(guarded.name, "lab-1")) as store,
+        store.database.writing() as connection,
+    ):
+        assert locked_run(connection, running.id) == running
+        write_run(connection, there)
+    assert now(guarded.store, running) == there
+
+
+@pytest.mark.parametrize("field", ["candidates", "machine", "workload", "way", "number"])
+def test_a_turn_stays_what_it_was_planned_as(
+    guarded: Guarded, running: SharedRun, field: str
+) -> None:
+    turn = turns_of(guarded.store, running) or [
+        Turn(campaign_id="c", number=len(field), candidates=("a", "b"), workload=WORKLOAD,
+             machine="id-lab-2")
+    ]  # fmt: skip
+    with guarded.store.database.writing() as connection:
+        put_turn(guarded.store.database, connection, turn[0])
+    change = {
+        "candidates": "rest = jsonb_set(rest::jsonb, '{candidates}', '[\"x\"]')::json",
+        "machine": "rest = jsonb_set(rest::jsonb, '{machine}', '\"id-lab-1\"')::json",
+        "workload": "rest = jsonb_set(rest::jsonb, '{workload,title}', '\"x\"')::json",
+        "way": "rest = jsonb_set(rest::jsonb, '{way}', '\"duet\"')::json",
+        "number": "number = 77",
+    }[field]
+    answer = guarded.told(f"UPDATE turns SET {change} WHERE id = '{turn[0].id}'")
+    assert "is not changed any more" in answer or "permission denied" in answer
+
+
+def test_a_machine_that_writes_nonsense_of_itself_is_left_out_alone(guarded: Guarded) -> None:
+    """Planning goes on with the others; who looks sees which machine, and why."""
+    fine = guarded.rest_of("lab-1")
+    try:
+        for nonsense in ("[]", '"x"', '{"cpus": "all", "since": "now"}', "{}", "7"):
+            assert guarded.told(f"UPDATE machines SET rest = '{nonsense}'") == "1 rows"
+            fleet = {member.machine.name: member for member in fleet_of(guarded.store)}
+            assert "'id-lab-1'" in fleet["lab-1"].unreadable
+            assert fleet["lab-1"].machine.drained
+            assert not fleet["lab-2"].unreadable
+    finally:
+        guarded.cluster.execute(
+            f"UPDATE machines SET rest = '{fine}' WHERE name = 'lab-1'", database=guarded.name
+        )
+
+
+def test_a_turn_that_cannot_be_read_ends_no_planning(guarded: Guarded) -> None:
+    told: list[str] = []
+    guarded.store.database.tell = told.append
+    statement = "INSERT INTO turns VALUES ('nonsense', 'x', 1, 1, 'planned', '[]')"
+    assert guarded.told(statement) == "1 rows"
+    try:
+        before = guarded.store.planned_turns()
+        assert guarded.store.planned_turns() == before
+        assert "x" not in {turn.campaign_id for turn in before}
+    finally:
+        guarded.cluster.execute("DELETE FROM turns WHERE id = 'nonsense'", database=guarded.name)
+    (line,) = told
+    assert "the stored turn 'nonsense' cannot be read" in line
 
 
 def test_a_machine_changes_its_own_row(guarded: Guarded) -> None:

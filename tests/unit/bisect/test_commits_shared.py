@@ -13,7 +13,7 @@ from shipped import MATRIX
 
 from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import Range, laid_range
-from dsbisect.commits.commits_request import CommitsRequest
+from dsbisect.commits.commits_request import CommitsRequest, patches_of, tree_of
 from dsbisect.commits.shared_commits import SharedCommits, document_of, time_of_turns
 from dsbisect.rows_study import RowsRequest
 from dsbisect.search_options import SearchOptions
@@ -21,7 +21,7 @@ from dsbisect.shared_rows import SharedRows
 from dsbisect.shared_rows import document_of as rows_document
 from dsbisect.shared_studies import SharedStudies, shared_study
 from dsbuilds.history.release_names import ReleaseNames
-from dsharness.errors import SourceError, UsageError
+from dsharness.errors import SourceError, StoreError, UsageError
 from dsharness.matrix import find_settings, find_workload
 from dsharness.model import DriverName, Provenance, SharedRun, Turn, TurnTime
 from dsharness.products import product
@@ -178,6 +178,38 @@ def test_patches_travel_as_texts(past: Past, tmp_path: Path) -> None:
     assert isinstance(study, SharedCommits)
     (kept,) = study.ask.patches
     assert (kept.name, kept.read_text()) == ("one.patch", PATCH)
+
+
+def test_patches_of_one_name_travel_both(past: Past, tmp_path: Path) -> None:
+    """Whoever names `a/fix.patch` and `b/fix.patch` means two patches, in that order."""
+    files = tuple(tmp_path / folder / "fix.patch" for folder in ("b", "a"))
+    for file, number in zip(files, ("390", "391"), strict=True):
+        file.parent.mkdir()
+        file.write_text(PATCH.replace("390", number))
+    ask = asked(past, patches=files)
+    here = patches_of(ask)(tree_of(laid_range(ask).repository, past["three"]))
+    study = shared_study(run_of(ask, laid_range(ask), ""))
+    assert isinstance(study, SharedCommits)
+    there = patches_of(study.ask)(tree_of(study.scope.repository, past["three"]))
+    assert there == here
+    assert [patch.name for patch in there] == ["fix.patch", "fix-2.patch"]
+    assert [line for patch in there for line in patch.text.splitlines() if line[:2] == "+3"] == [
+        "+390",
+        "+391",
+    ]
+
+
+def test_a_request_of_an_older_version_names_its_patches(past: Past) -> None:
+    run = run_of(asked(past), laid_range(asked(past)), "")
+    for name, kept in (("one.patch", True), ("..", False), ("../../up.patch", False)):
+        older = run.model_copy(update={"request": {**run.request, "patches": {name: PATCH}}})
+        if kept:
+            study = shared_study(older)
+            assert isinstance(study, SharedCommits)
+            assert [path.name for path in study.ask.patches] == [name]
+        else:
+            with pytest.raises(StoreError, match="patches"):
+                shared_study(older)
 
 
 def rows_asked(past: Past, **further: bool) -> RowsRequest:

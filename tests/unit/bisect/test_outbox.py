@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import ClassVar
 
 import pytest
 
+from dsbisect import outbox
 from dsbisect.outbox import outlet
 from dsharness.errors import RefusedError, UnreachableError, UsageError
 from dsresults.watch.alarms import Alarm, AlarmState
@@ -133,6 +136,45 @@ def test_what_has_moved_is_not_delivered_and_its_token_goes_nowhere_else(
         outlet("github:389ds/389-ds-base", place).send(ALARM)
     assert "name the new place: /login" in str(refused.value.hint)
     assert [path for path, *_ in Posted.seen] == ["/repos/389ds/389-ds-base/issues"]
+
+
+class Dripping(socketserver.BaseRequestHandler):
+    """Goes on for ever, a byte at a time, so that no single wait is long."""
+
+    begins: ClassVar[bytes] = b""
+
+    def handle(self) -> None:
+        self.request.sendall(self.begins)
+        with contextlib.suppress(OSError):
+            while True:
+                self.request.sendall(b"x")
+                time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("way", "begins"),
+    [
+        ("http://127.0.0.1:{port}/hook", b""),
+        ("http://127.0.0.1:{port}/hook", b"HTTP/1.1 201 Created\r\nX-Y: "),
+        ("http://127.0.0.1:{port}/hook", b"HTTP/1.1 201 Created\r\n\r\n"),
+        ("mail:team@example.org", b"220 here\r\n250-"),
+    ],
+)
+def test_who_answers_a_byte_at_a_time_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, way: str, begins: bytes
+) -> None:
+    monkeypatch.setattr(outbox, "LIMIT_S", 0.6)
+    monkeypatch.setattr(Dripping, "begins", begins)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        place = outlet(way.format(port=port), {"DSBISECT_SMTP": f"127.0.0.1:{port}"})
+        began = time.monotonic()
+        with pytest.raises(UnreachableError, match=r"no whole answer within 0\.6 s"):
+            place.send(ALARM)
+        assert time.monotonic() - began < 5
+        server.shutdown()
 
 
 @pytest.mark.parametrize("server", ["mail.example.org:smtp", ":25", "a:b:c"])

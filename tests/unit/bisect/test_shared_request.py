@@ -5,15 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
+from dsbisect.rows_study import RowsRequest
+from dsbisect.search_options import SearchOptions
 from dsbisect.shared_request import MatrixTexts
-from dsharness.matrix import load_matrix
+from dsbisect.shared_rows import SharedRows, document_of
+from dsbisect.shared_studies import SharedStudies
+from dsharness.errors import MatrixError
+from dsharness.matrix import find_settings, find_workload, load_matrix
 from dsharness.model import Matrix, Prepared, Procedure, SharedRun
 from dsimages.image_set import lock_of
 from dsimages.matrix_lock import Locked, MatrixLock, definition_key
 
 ROOT = Path(__file__).parents[3]
-ROW = "debian-13"
+ROW, OTHER_ROW = "debian-13", "debian-12"
 
 
 @pytest.fixture
@@ -24,12 +30,12 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Matrix:
     return load_matrix(file)
 
 
-def locked(matrix: Matrix, version: str) -> Locked:
-    row = matrix.row(ROW)
+def locked(matrix: Matrix, version: str, name: str = ROW) -> Locked:
+    row = matrix.row(name)
     return Locked(row=definition_key(row), packages={"389-ds-base": version}, manifest=version)
 
 
-def run_of(lock: str | None) -> SharedRun:
+def run_of(lock: str | None, request: dict[str, JsonValue] | None = None) -> SharedRun:
     prepared = None
     if lock is not None:
         prepared = Prepared(
@@ -37,9 +43,17 @@ def run_of(lock: str | None) -> SharedRun:
             unmeasurable={}, lock=lock,
         )  # fmt: skip
     return SharedRun(
-        id="3f2a9c01-0000-4000-8000-000000000000", request_key="k", machines=2, request={},
-        started_at="2026-11-28T12:00:00+00:00", prepared=prepared,
+        id="3f2a9c01-0000-4000-8000-000000000000", request_key="k", machines=2,
+        request=request or {}, started_at="2026-11-28T12:00:00+00:00", prepared=prepared,
     )  # fmt: skip
+
+
+def rows_run(matrix: Matrix, lock: str | None) -> SharedRun:
+    request = RowsRequest(
+        matrix=matrix, series=matrix.series[0], workloads=(find_workload(matrix, "bind-one"),),
+        settings=find_settings(matrix, "default"), metric="cost",
+    )  # fmt: skip
+    return run_of(lock, document_of(request, SearchOptions()))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +73,30 @@ def test_rows_hold_what_those_of_the_first_machine_do(
         told = of_first.text
     there = texts.loaded(run_of(told))
     assert lock_of(there).read(there.row(ROW)) == locked(asked, wanted)
+
+
+def test_a_machine_that_locked_rows_itself_follows_the_first(tmp_path: Path, asked: Matrix) -> None:
+    """As one that prepared, too, and was thought dead; its further rows are kept."""
+    study_of = SharedStudies()
+    before = study_of(rows_run(asked, None))
+    assert isinstance(before, SharedRows)
+    mine = lock_of(before.request.matrix)
+    for row in (ROW, OTHER_ROW):
+        mine.write(asked.row(row), locked(asked, "1", row))
+    of_first = MatrixLock(path=tmp_path / "first.lock")
+    of_first.write(asked.row(ROW), locked(asked, "2"))
+    for studies in (study_of, SharedStudies()):
+        study = studies(rows_run(asked, of_first.text))
+        assert isinstance(study, SharedRows)
+        there = lock_of(study.request.matrix)
+        assert there.read(asked.row(ROW)) == locked(asked, "2")
+        assert there.read(asked.row(OTHER_ROW)) == locked(asked, "1", OTHER_ROW)
+
+
+@pytest.mark.parametrize("lock", ["{", '{"rows": []}', '{"version": 7}'])
+def test_a_lock_that_cannot_be_read_is_refused(asked: Matrix, lock: str) -> None:
+    with pytest.raises(MatrixError, match=r"lock"):
+        MatrixTexts.of(asked).loaded(run_of(lock))
 
 
 def test_a_matrix_without_a_lock_travels_without_one(asked: Matrix) -> None:

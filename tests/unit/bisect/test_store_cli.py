@@ -111,7 +111,7 @@ def test_export_and_import_by_pipe_and_by_file(imported: Path) -> None:
 
 
 def test_a_byte_that_is_no_utf_8_is_found_on_its_line(place: Path) -> None:
-    with pytest.raises(StoreError, match=r"^-, line 3: not a line of JSON in UTF-8"):
+    with pytest.raises(UsageError, match=r"^-, line 3: not a line of JSON in UTF-8"):
         run("import", "-", stdin=b'{"record": "dsbisect"}\n\n"\xff"\n')
 
 

@@ -255,6 +255,19 @@ BRANCHES = "branches: [{name: main, since: v1}]"
             ["repository: r", "branches: [{name: debian-sid, since: v1}]", "rows: [debian-sid]"],
             "nobody could tell them apart",
         ),
+        (["repository: 'ext::sh -c id'", BRANCHES], ":3: repository: "),
+        (["repository: 'ext::sh -c id'", BRANCHES], "no repository is fetched by ext::"),
+        (["repository: rsync://h/r", BRANCHES], "no repository is fetched by rsync://"),
+        (
+            [
+                "repository: r",
+                "branches:",
+                "- {name: main, since: v1}",
+                "- {name: main, since: v2}",
+            ],
+            ":6: branches[1]: ",
+        ),
+        (["rows: [debian-sid, debian-sid]"], "is there twice"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(tmp_path: Path, lines: list[str], said: str) -> None:

@@ -138,6 +138,7 @@ SLOWER = replace(step_at(STEP.steps[0]), way=1)
     [
         (STEP, SLOWER, Wrong.NO),
         (STEP, replace(SLOWER, way=-1), Wrong.WAY),
+        (STEP, replace(SLOWER, way=0), Wrong.NO),
         (STEP, replace(SLOWER, named=frozenset({STEP.steps[0] + 1})), Wrong.PLACE),
         (STEP, Finding(said=Said.RAMP, suspects=around(STEP, 3, 3)), Wrong.RAMP),
         (STEP, Finding(said=Said.UNDECIDED), Wrong.NO),
@@ -250,6 +251,16 @@ def test_what_is_stated_must_be_true_as_often() -> None:
     assert [each.met for each in honesty({(cell, OURS): worse})] == [False] * 4 + [True]
     assert missed(worse) == ["named", "none", "interval too narrow", "wrong"]
     assert missed([named] * 400) == ["interval too wide"]
+
+
+def test_intervals_of_counts_hide_none_of_values() -> None:
+    cells = {cell.kind.counts is not None: cell for cell in family_cells()}
+    plays = {
+        (cells[counted], OURS): [replace(made(), effect_holds=not counted)] * 20
+        for counted in (False, True)
+    }
+    held = [each.measured for each in honesty(plays) if "intervals" in each.what]
+    assert [each.partition("%")[0] for each in held] == ["100.0", "0.0"]
 
 
 def test_few_histories_miss_a_target_only_where_chance_does_not_explain_it() -> None:

@@ -50,5 +50,5 @@ def test_what_would_not_survive_is_refused(
 ) -> None:
     with Store.open(tmp_path / "s.db") as store:
         with pytest.raises(StoreError, match=complaint):
-            store.add_sample(sample("x", **changes))
+            store.add_sample(sample("x").model_copy(update=changes))
         assert store.samples() == []

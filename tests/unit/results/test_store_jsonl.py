@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from store_values import BOUNDARY, CAMPAIGNS, EXPORT, FINISHED, IMAGE, SAMPLES, sample
 
-from dsharness.errors import StoreError
+from dsharness.errors import UsageError
 from dsresults.store import Imported, Store
 from dsresults.store.json_lines import parse_log
 
@@ -93,7 +93,7 @@ def test_one_wrong_line_and_nothing_is_imported(
     store: Store, lines: list[str], complaint: str
 ) -> None:
     store.add_sample(sample("mine"))
-    with pytest.raises(StoreError, match="^team.jsonl, " + complaint) as caught:
+    with pytest.raises(UsageError, match="^team.jsonl, " + complaint) as caught:
         store.import_jsonl(lines, source="team.jsonl")
     assert caught.value.hint
     assert store.samples() == [sample("mine")]
@@ -103,13 +103,13 @@ def test_one_wrong_line_and_nothing_is_imported(
 def test_two_answers_to_one_campaign_are_a_conflict(store: Store) -> None:
     other = BOUNDARY.model_copy(update={"summary": "no difference found"})
     store.add_campaign(FINISHED.model_copy(update={"boundary": other}))
-    with pytest.raises(StoreError, match=r"line 3: the campaign 'c-1' .* with another boundary"):
+    with pytest.raises(UsageError, match=r"line 3: the campaign 'c-1' .* with another boundary"):
         store.import_jsonl(LINES)
     assert store.samples() == []
 
 
 @pytest.mark.parametrize("line", ['{"kind": "x"}', "no JSON", '{"record": "dsbisect"}'])
 def test_what_is_no_log_is_no_matter_of_an_import(line: str) -> None:
-    with pytest.raises(StoreError, match=r"^bad\.jsonl") as caught:
+    with pytest.raises(UsageError, match=r"^bad\.jsonl") as caught:
         parse_log([line], source="bad.jsonl")
     assert caught.value.hint == "give the output of `dsbisect log --json`"

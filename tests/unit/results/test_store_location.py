@@ -11,6 +11,19 @@ from dsharness.errors import StoreError
 from dsresults.store.database import connecting
 from dsresults.store.location import default_location, locate
 
+SERVICES = """\
+[far]
+host=db.example.org
+[moved]
+host=localhost
+hostaddr=10.0.0.7
+[near]
+host=/run/postgresql
+[verified]
+host=db.example.org
+sslmode=verify-full
+"""
+
 
 @pytest.mark.parametrize(
     ("environ", "has_results", "place"),
@@ -121,14 +134,40 @@ def test_what_is_no_location_is_refused_without_its_password(given: str, complai
         ("postgresql://lab@db.example.org/d?sslmode=verify-full", {}, None),
         ("postgresql://lab@db.example.org/d?sslrootcert=system", {}, None),
         ("postgresql://lab@db.example.org/d", {"PGSSLMODE": "verify-ca"}, None),
-        ("postgresql:///?service=lab", {"PGHOST": "db.example.org"}, None),
+        # libpq goes by the address, whatever the name is; a tunnel may lead to a name.
+        ("postgresql://lab@localhost/d?hostaddr=10.0.0.7", {}, "require"),
+        ("postgresql://lab@localhost/d", {"PGHOSTADDR": "10.0.0.7"}, "require"),
+        ("postgresql://lab@/d?host=/run/postgresql", {"PGHOSTADDR": "10.0.0.7"}, "require"),
+        ("postgresql://lab@db.example.org/d?hostaddr=127.0.0.1", {}, "require"),
+        ("postgresql://lab@localhost,far/d?hostaddr=127.0.0.1,10.0.0.7", {}, "require"),
+        ("postgresql://lab@/d?host=localhost:5432&host=far:5433", {}, "require"),
+        ("postgresql://lab@/d?host=localhost,::1", {}, None),
+        ("postgresql:///?service=far", {}, "require"),
+        ("postgresql:///", {"PGSERVICE": "far"}, "require"),
+        ("postgresql:///?service=moved", {}, "require"),
+        ("postgresql://localhost/?service=far", {}, None),
+        ("postgresql:///?service=near", {"PGHOST": "db.example.org"}, None),
+        ("postgresql:///?service=verified", {}, None),
+        ("postgresql:///?service=verified&sslmode=prefer", {}, "require"),
+        # These let whoever is in between choose.
+        ("postgresql://lab@db.example.org/d?sslmode=prefer", {}, "require"),
+        ("postgresql://lab@db.example.org/d", {"PGSSLMODE": "allow"}, "require"),
     ],
 )
 def test_what_crosses_a_network_is_encrypted_unless_the_user_says_otherwise(
-    monkeypatch: pytest.MonkeyPatch, url: str, variables: dict[str, str], mode: str | None
-) -> None:
-    for name in ("PGHOST", "PGSSLMODE", "PGSERVICE", "PGSSLROOTCERT"):
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, variables: dict[str, str],
+    mode: str | None,
+) -> None:  # fmt: skip
+    for name in ("PGHOST", "PGHOSTADDR", "PGSSLMODE", "PGSERVICE", "PGSSLROOTCERT"):
         monkeypatch.delenv(name, raising=False)
+    services = tmp_path / "pg_service.conf"
+    services.write_text(SERVICES)
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert connecting(locate(url)).get("sslmode") == mode
+
+
+def test_an_option_that_the_driver_does_not_know_is_refused() -> None:
+    with pytest.raises(StoreError, match="lockwait"):
+        connecting(locate("postgresql://lab:s3cret@localhost/d?lockwait=3"))

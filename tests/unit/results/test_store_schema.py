@@ -151,8 +151,12 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 def test_a_value_of_another_version_is_named(filled: Path) -> None:
     with closing(sqlite3.connect(filled)) as connection, connection:
         connection.execute("""UPDATE samples SET rest = json_set(rest, '$.colour', 'red')""")
-    with Store.open(filled) as store, pytest.raises(StoreError) as caught:
-        store.samples()
-    assert caught.value.message == (
-        "the stored sample 'a' cannot be read: colour: Extra inputs are not permitted, got 'red'"
-    )
+    said = "the stored sample 'a' cannot be read: colour: Extra inputs are not permitted, got 'red'"
+    told: list[str] = []
+    with Store.open(filled) as store:
+        store.database.tell = told.append
+        assert store.samples() == store.samples() == []
+        with pytest.raises(StoreError) as caught:
+            store.sample("a")
+    assert told == [f"left out: {said}"]
+    assert caught.value.message == said
