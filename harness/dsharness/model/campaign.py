@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from dsharness.model.measured import WayName
-from dsharness.model.value import Amount, Count, Finite, Share, Value
+from dsharness.model.value import Amount, Count, Finite, Ratio, Share, Value
 from dsharness.model.workload import Workload
 
 
@@ -28,10 +28,10 @@ class Verdict(Value):
     candidate: str
     outcome: Outcome
     why: str
-    ratio_to_first: Amount | None = Field(
+    ratio_to_first: Ratio | None = Field(
         default=None, description="by the deciding metric, over the first end; above 1 is slower"
     )
-    interval: tuple[Amount, Amount] | None = None
+    interval: tuple[Ratio, Ratio] | None = None
     samples: tuple[str, ...] = Field(default=(), description="sample ids")
 
 
@@ -40,8 +40,8 @@ class CostStep(Value):
 
     before: str
     after: str
-    ratio: Amount
-    interval: tuple[Amount, Amount]
+    ratio: Ratio
+    interval: tuple[Ratio, Ratio]
 
 
 class Counts(Value):
@@ -76,16 +76,16 @@ class Boundary(Value):
     )
     found: bool
     direction: Literal["slower", "faster", "none", "unknown"]
-    effect: Amount | None = Field(
+    effect: Ratio | None = Field(
         default=None, description="of counts with what is added to them: `counts` has them as such"
     )
-    effect_interval: tuple[Amount, Amount] | None = None
+    effect_interval: tuple[Ratio, Ratio] | None = None
     effect_level: Share = Field(default=0.95, description="of that interval")
     counts: Counts | None = Field(
         default=None, exclude_if=lambda counts: counts is None,
         description="of a metric that counts: what both sides have, at the same level",
     )  # fmt: skip
-    smallest_visible_pct: Amount | None = None
+    smallest_visible_pct: Ratio | None = None
     summary: str
     unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
     steps: tuple[CostStep, ...] = Field(

@@ -21,7 +21,8 @@ MOST = 1e18
 Count = Annotated[int, Field(ge=0, le=int(MOST))]
 Amount = Annotated[float, Field(ge=0, le=MOST)]
 Finite = Annotated[float, Field(ge=-MOST, le=MOST)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=-1e-9, le=1 + 1e-9)]  # sums are rounded
 
 
 class Value(BaseModel):
