@@ -52,8 +52,9 @@ ones. A search may take {runs} runs. In duets two candidates run at once, and th
 wanders by 3 % from turn to turn.
 
 - *right*, *wrong* and *cannot tell* are shares of all histories. Wrong is another candidate, a
-  step where there is none, the wrong direction, a ramp that is none, and a "no difference" where
-  a step is larger than the "smallest drop that this run could have seen" that it prints.
+  step where there is none, the wrong direction, a ramp that is none, and a "no difference of
+  S % or more" where a step is larger than S. A step below 25 % counts as named when three new
+  builds of each side show it, too, as `bisect commits` proves it; those runs are in no figure.
 - *found* is the share of the steps that are rightly named; small ones, and large ones.
 - *named* and *none*: how sure the search was of what it said, and how often it was true.
 - *interval* is the share of rightly named steps whose size lies in the 95 % interval.
