@@ -3,7 +3,7 @@
 make bench-search                    all, and docs/search-benchmark.md and .svg (an hour)
 make bench-search BENCH=--quick      few histories, nothing written (three minutes)
 make bench-search BENCH='--worlds 600 --json plays.json'
-make bench-search BENCH=--honest     is what it says true? docs/search-honesty.md (40 minutes)
+make bench-search BENCH=--honest     is what it says true? docs/search-honesty.md (25 minutes)
 
 These print their tables and write no page:
 

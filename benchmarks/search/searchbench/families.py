@@ -21,7 +21,7 @@ from searchbench.methods import (
     OURS_SMALLEST,
 )
 
-WORLDS = 18  # of a family
+WORLDS = 12  # of a family
 MOST_RUNS = 300  # of one search
 MOST_WORLDS = 1000  # of a kind: between the seeds of one and of the next
 MOST_KINDS = 10  # of a family
