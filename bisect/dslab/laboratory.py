@@ -169,7 +169,12 @@ class Laboratory:
             return
         started = self._at_once(waiting, self._bench)
         took_s = (self.spent.each_s["fills"] - before_s["fills"]) / len(waiting)
-        self._owed_s |= dict.fromkeys(started, took_s)
+        for candidate in started:
+            self._owe(candidate, took_s)
+
+    def _owe(self, candidate: str, took_s: float) -> None:
+        """Note a start's cost; the first one reads its image from the disk, and says nothing."""
+        self._owed_s[candidate] = took_s if self._starts[candidate] > 1 else 0.0
 
     def _at_once(self, candidates: Sequence[str], make: Callable[[str], T]) -> dict[str, T]:
         """What is made of each; the error of one that fails is kept for ``ready``."""
@@ -313,7 +318,7 @@ class Laboratory:
             loader, before_s = self._loader, self.spent.each_s["fills"]
             with self.spent.on("fills"):
                 started = retry_if_killed(lambda: self._started(candidate, loader))
-            self._owed_s[candidate] = self.spent.each_s["fills"] - before_s
+            self._owe(candidate, self.spent.each_s["fills"] - before_s)
             self._benches[candidate] = started
         return self._benches[candidate][0]
 
