@@ -93,7 +93,7 @@ TOLD: dict[str, tuple[type[DsbisectError], str, str]] = {
     "refused": (
         StoreError,
         "the results database {place} does not let this role do that: {driver}",
-        "a machine's role has one machine, of its own name: `dsbisect machines forget` frees it",
+        "take a role that may; one of a machine has one row (`dsbisect machines forget` frees it)",
     ),
     "changed": (
         UpgradedError,

@@ -33,7 +33,7 @@ from store_values import (
 )
 from stored_samples import ANY_SAMPLE
 
-from dsharness.errors import StoreError, UpgradedError
+from dsharness.errors import StoreError, UpgradedError, UsageError
 from dsharness.model import Sample
 from dsresults.store import Imported, Store
 from dsresults.store.database import VERSION_TABLE, Database
@@ -143,7 +143,7 @@ def test_an_import_that_no_database_holds_is_refused_whole(
     lines = EXPORT.read_text(encoding="utf-8")
     assert text in lines
     with Store.open(url) as store:
-        with pytest.raises(StoreError, match="line"):
+        with pytest.raises(UsageError, match="line 5"):
             store.import_jsonl(lines.replace(text, hostile, 1).splitlines(keepends=True))
         assert store.samples() == []
         assert store.campaigns() == []
@@ -239,7 +239,7 @@ def test_a_role_that_may_not_write(cluster: Cluster) -> None:
     cluster.execute(f"CREATE ROLE {reader} LOGIN", grant, database=name)
     with Store.open(cluster.url(name, reader)) as store:
         assert store.samples() == []
-        with pytest.raises(StoreError, match="cannot be opened for writing"):
+        with pytest.raises(StoreError, match="does not let this role do that"):
             store.add_sample(sample("a"))
 
 
