@@ -96,10 +96,14 @@ def _table(value: object) -> dict[str, Any]:
 
 
 def _target(url: str) -> tuple[Target, str] | None:
-    at = urlsplit(url.removeprefix("registry+").removeprefix("sparse+"))
+    try:
+        at = urlsplit(url.removeprefix("registry+").removeprefix("sparse+"))
+        port = at.port
+    except ValueError:  # no address, or a port that is none: cargo says it better
+        return None
     if at.hostname is None or at.scheme not in PORTS:
         return None
-    return (at.hostname, at.port or PORTS[at.scheme]), at.scheme
+    return (at.hostname, port or PORTS[at.scheme]), at.scheme
 
 
 @contextmanager
