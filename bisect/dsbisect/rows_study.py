@@ -241,7 +241,6 @@ class MeasureRequest(RowsAsked):
     row: str
     samples: int
     reuse: bool = False  # what is stored is enough, if it is as many valid samples
-    keeps: bool = True  # a server from one sample to the next
 
 
 def measure_row(
@@ -264,7 +263,7 @@ def measure_row(
                     settings_id=request.settings.id,
                 ),
                 workload=workload,
-                search=Rounds.of(request.samples, keeps=request.keeps),
+                search=Rounds.of(request.samples),
                 lab=laboratory,
                 store=store,
                 kind="measure",

@@ -51,7 +51,6 @@ def advance(
         why=step.why,
         remaining=step.remaining,
         outlook=step.outlook,
-        fresh=step.fresh,
         starts=_starts(search, step),
     )
 

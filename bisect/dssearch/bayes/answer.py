@@ -51,7 +51,7 @@ def conclude(
         found = _either(beliefs, certainty, both)
     elif beliefs.ramped(certainty):
         found = _ramp(beliefs, certainty)
-    elif beliefs.refuted(certainty) or (stop and beliefs.left_at_nothing(certainty)):
+    elif beliefs.refuted(certainty) or (stop and beliefs.nothing(certainty) >= certainty.none):
         found = _none(beliefs, certainty)
     else:
         found = _undecided(beliefs, certainty, stop, left)

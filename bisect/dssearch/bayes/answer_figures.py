@@ -108,6 +108,7 @@ def _noise(seen: Evidence) -> float:
     return math.sqrt(square / (NOISE_RUNS + max(0, freedom)))
 
 
+LIKELY = 0.5  # of a step, that it is told, and ends a plateau
 EARLY_AND_LATE = 4  # runs of one candidate in each half, before they are compared
 RARE = 0.001  # a chance
 SURE = 0.95  # that a candidate is an odd one
@@ -119,7 +120,7 @@ def steps(beliefs: Beliefs, certainty: Certainty) -> tuple[CostStep, ...]:
     """Every gap that more likely than not holds a step, with its size."""
     found, names = beliefs.posterior, beliefs.line.names
     found_steps = []
-    for gap in np.flatnonzero(found.stepped >= 0.5):
+    for gap in np.flatnonzero(found.stepped >= LIKELY):
         low, high = found.ends(int(gap))
         ratio, interval = step_ratio(beliefs, int(gap), certainty.level)
         found_steps.append(
@@ -161,7 +162,7 @@ def _error_of_median(runs: int) -> float:
 def odd_ones(beliefs: Beliefs) -> tuple[CostStep, ...]:
     """What differs alone: it lies off the level that holds before and after it."""
     found, names = beliefs.posterior, beliefs.line.names
-    stepped = found.stepped >= 0.5
+    stepped = found.stepped >= LIKELY
     if stepped.sum() > 1:
         return ()  # each is a step of its own
     gap = int(np.argmax(stepped)) if stepped.any() else None
@@ -210,19 +211,17 @@ def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
     In whole percent, rounded up: nobody reads more of it. Never less than is looked for, than what
     could have hidden, than what the ends differ by, or than the speeds taken out.
     """
-    found = effects(beliefs.posterior)
+    found, posterior = beliefs.single, beliefs.posterior
     order = np.argsort(np.abs(found.sizes))
     at = int(np.searchsorted(np.cumsum(found.posterior[order]), certainty.level))
     missed = float(np.abs(found.sizes[order[min(at, len(order) - 1)]]))
-    missed += beliefs.posterior.grid.width / 2
-    posterior = beliefs.posterior
     least = max(
         beliefs.least(certainty),
-        beliefs.unseen(certainty) + beliefs.posterior.grid.width / 2,
+        beliefs.unseen(certainty, beliefs.nothing(certainty)) + posterior.grid.width / 2,
         abs(ends_apart(posterior)),
         posterior.seen.taken,
     )
-    return float(math.ceil(100 * math.expm1(max(missed, least))))
+    return float(math.ceil(100 * math.expm1(max(missed + posterior.grid.width / 2, least))))
 
 
 def ends_apart(found: Posterior) -> float:
@@ -274,7 +273,7 @@ def witnessed(beliefs: Beliefs) -> tuple[Word | None, RateDifference | None]:
     seen = beliefs.witness
     if seen is None:
         return None, None
-    before, after = _sides(beliefs, beliefs.top)
+    before, after = sides(beliefs, *beliefs.posterior.ends(beliefs.top))
     decider = difference(beliefs.posterior.seen, before, after)
     apart = difference(seen, before, after)
     assert decider is not None  # noqa: S101 - both sides of a named gap were measured
@@ -284,13 +283,14 @@ def witnessed(beliefs: Beliefs) -> tuple[Word | None, RateDifference | None]:
     return word(expected(decider, computing(runs)), apart), apart
 
 
-def _sides(beliefs: Beliefs, top: int) -> tuple[Ints, Ints]:
-    """What was measured from the step before a gap up to it, and from it to the next step."""
-    positions = beliefs.posterior.seen.positions
-    others = [int(gap) for gap in np.flatnonzero(beliefs.posterior.stepped >= 0.5) if gap != top]
-    first = max((gap + 1 for gap in others if gap < top), default=0)
-    last = min((gap for gap in others if gap > top), default=len(positions) - 1)
-    return positions[first : top + 1], positions[top + 1 : last + 1]
+def sides(beliefs: Beliefs, low: int, high: int) -> tuple[Ints, Ints]:
+    """What was measured from a step before a place up to it, and from another to the next step."""
+    found, places = beliefs.posterior, beliefs.posterior.seen.positions
+    steps = [found.ends(int(gap)) for gap in np.flatnonzero(found.stepped >= LIKELY)]
+    first = max((end for _, end in steps if end <= low), default=places[0])
+    last = min((begin for begin, _ in steps if begin >= high), default=places[-1])
+    before = places[(places >= first) & (places <= low)]
+    return before, places[(places >= high) & (places <= last)]
 
 
 PLACES = (1 / 6, 1 / 2, 5 / 6)  # of a start or an end within its gap

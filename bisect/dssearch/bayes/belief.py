@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from dsharness.measure.metric import Metric
 from dsharness.model import Boundary
-from dssearch.bayes.effect_size import effects
+from dssearch.bayes.effect_size import Effects, effects
 from dssearch.bayes.evidence import Evidence, evidence, witness
 from dssearch.bayes.line_places import Split, ends, split_between
 from dssearch.bayes.posterior import Posterior, weigh
@@ -197,24 +198,24 @@ class Beliefs:
     def refuted(self, certainty: Certainty) -> bool:
         """(15): nothing that is looked for, and no size of it could have hidden."""
         least = self.least(certainty)
-        at_most = self._flat(least) + self.posterior.at_most_below(least)
-        if at_most < certainty.none or self.nothing(certainty) < certainty.none:
+        if self._flat(least) + self.posterior.at_most_below(least) < certainty.none:
             return False
-        return self.unseen(certainty) < self.least(certainty)
+        nothing = self.nothing_above(least)
+        return nothing >= certainty.none and self.unseen(certainty, nothing) < least
 
-    def unseen(self, certainty: Certainty) -> float:
+    @cached_property
+    def single(self) -> Effects:
+        """The sizes of a single step, wherever it may be."""
+        return effects(self.posterior)
+
+    def unseen(self, certainty: Certainty, nothing: float) -> float:
         """The log of the largest step that could have hidden: one of too high odds against nothing.
 
         Whatever sizes are likely in advance: each is weighed as if it were the only one.
         """
-        sizes = effects(self.posterior)
-        chance = float(self.posterior.one.sum()) / max(TINY, self.nothing(certainty))
+        sizes, chance = self.single, float(self.posterior.one.sum()) / max(TINY, nothing)
         hidden = np.abs(sizes.sizes)[chance * sizes.gain > certainty.unseen_odds]
         return float(hidden.max(initial=0.0))
-
-    def left_at_nothing(self, certainty: Certainty) -> bool:
-        """Whether nothing is likely enough where no run is left, for what could not have hidden."""
-        return self.nothing(certainty) >= certainty.none
 
     def nothing(self, certainty: Certainty) -> float:
         """The chance of no step and no ramp, or of one too small to be looked for."""

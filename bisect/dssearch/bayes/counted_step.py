@@ -15,11 +15,12 @@ from scipy.special import stdtrit
 
 from dsharness.measure.metric import Metric
 from dsharness.model import Counts, Sample
+from dssearch.bayes.answer_figures import sides
 from dssearch.bayes.belief import Beliefs
+from dssearch.bayes.posterior import Posterior
 from dssearch.bayes.track import Floats, Ints
 
 SHOWN = 100  # parts of what is added: less is none
-LIKELY = 0.5  # of a step, that it ends a plateau
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,22 +53,9 @@ def counted_between(
     metric, found = beliefs.decider, beliefs.posterior
     if metric.floor is None:
         return None
-    steps = [found.ends(int(gap)) for gap in np.flatnonzero(found.stepped >= LIKELY)]
-    first = max((end for _, end in steps if end <= low), default=0)
-    last = min((begin for begin, _ in steps if begin >= high), default=len(beliefs.line.names) - 1)
-    last = last if lasts else high
-    places = found.seen.positions
-    before = _runs(beliefs, places[(places >= first) & (places <= low)])
-    after = _runs(beliefs, places[(places >= high) & (places <= last)])
-    return counts_of(metric, before, after, level, Noise(run=found.noise, build=found.scatter))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Noise:
-    """What is known of it from elsewhere, as logs: of one run, and of one build."""
-
-    run: float
-    build: float
+    before, after = sides(beliefs, low, high)
+    after = after if lasts else after[after == high]
+    return _counts(metric, _runs(beliefs, before), _runs(beliefs, after), level, found)
 
 
 def _runs(beliefs: Beliefs, positions: Ints) -> list[list[Sample]]:
@@ -76,12 +64,12 @@ def _runs(beliefs: Beliefs, positions: Ints) -> list[list[Sample]]:
     return [[sample for sample in group if sample.valid] for group in groups]
 
 
-def counts_of(
+def _counts(
     metric: Metric,
     before: Sequence[Sequence[Sample]],
     after: Sequence[Sequence[Sample]],
     level: float,
-    known: Noise,
+    known: Posterior,
 ) -> Counts:
     """What both sides count, with intervals; runs come by candidate.
 
@@ -91,10 +79,10 @@ def counts_of(
     groups = [_values(metric, runs) for runs in (*before, *after)]
     freedom = sum(map(len, groups)) - len(groups)
     rests = np.concatenate([(each - each.mean()) / (abs(each.mean()) + floor) for each in groups])
-    noise = math.sqrt(float(rests @ rests) / freedom) if freedom else known.run
+    noise = math.sqrt(float(rests @ rests) / freedom) if freedom else known.noise
     reach = float(stdtrit(max(1, freedom), (1 + level) / 2))
     one, other = (
-        _side(metric, groups[part], runs, reach * noise, known.build)
+        _side(metric, groups[part], runs, reach * noise, known.scatter)
         for part, runs in ((slice(len(before)), before), (slice(len(before), None), after))
     )
     apart = math.hypot(one.half, other.half)

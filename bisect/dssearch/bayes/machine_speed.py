@@ -120,7 +120,8 @@ def without_speed(seen: Evidence) -> Evidence:
     runs = _runs(seen, order)
     jumps = JUMPS if runs.jumps.any() else (0.0,)
     # what strays together may be right, so no run is left out in advance
-    first = np.maximum(FIRST_WEIGHT, _weights(_first_rests(runs)))
+    rests = _first_rests(runs, seen.middles[seen.owner[order]])
+    first = np.maximum(FIRST_WEIGHT, _weights(rests))
     runs = replace(runs, weights=first * runs.told)
     still, best = _steady(runs, jumps), _moving(runs, jumps)
     runs = _reweighed(runs, min(still, best, key=lambda fit: fit.surprise))
@@ -241,9 +242,9 @@ def _without_drift(worth: Floats, count: int) -> Floats:
     return alone
 
 
-def _first_rests(runs: _Runs) -> Floats:
+def _first_rests(runs: _Runs, middles: Floats) -> Floats:
     """How far each run lies off its candidate's median and the median of the turns around it."""
-    rest = runs.values - _medians(runs.values, np.argmax(runs.own, axis=1))
+    rest = runs.values - middles
     firsts = np.flatnonzero(np.diff(runs.turns, prepend=-1))
     parts = np.flatnonzero(runs.begins | runs.jumps)
     first, last = parts, np.append(parts[1:], len(runs.begins)) - 1
@@ -255,15 +256,6 @@ def _first_rests(runs: _Runs) -> Floats:
     speed = np.array([np.median(rest[one:two]) for one, two in zip(begin, end, strict=True)])
     off: Floats = rest - speed[runs.turns]
     return off
-
-
-def _medians(values: Floats, owner: Ints) -> Floats:
-    """Of each run the median of its candidate."""
-    middles = np.empty_like(values)
-    for candidate in np.unique(owner):
-        own = owner == candidate
-        middles[own] = np.median(values[own])
-    return middles
 
 
 def _weights(rest: Floats) -> Floats:

@@ -208,7 +208,7 @@ def test_neighbours_are_started_again_before_one_is_named() -> None:
     for start, fresh in ((1, True), (0, False)):
         kept = _Kept(costs, noise=NOISE, start=start)
         kept.search(Bayes())
-        assert any(step.fresh for step in kept.asked) is fresh
+        assert any(step.starts == "fresh" for step in kept.asked) is fresh
 
 
 class _Kept(World):
@@ -220,7 +220,7 @@ class _Kept(World):
 
     def sample(self, row: str, turn: int) -> Sample:
         made = super().sample(row, turn)
-        again = sum(step.fresh for step in self.asked) if self.start else 0
+        again = sum(step.starts == "fresh" for step in self.asked) if self.start else 0
         return made.model_copy(update={"start": self.start + again})
 
 
