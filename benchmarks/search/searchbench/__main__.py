@@ -94,9 +94,7 @@ def _honest(asked: argparse.Namespace) -> None:
     if asked.only:
         cells = only(cells, asked.only)
     if asked.search:
-        cells = tuple(
-            replace(c, methods=(asked.search,)) for c in cells if asked.search in c.methods
-        )
+        cells = _played_by(asked.search, cells)
     worlds = asked.worlds or HONEST_WORLDS
     plays = play_all(cells, worlds, asked.jobs)
     if asked.json:

@@ -98,14 +98,14 @@ class Machine:
             return None
         self.runs += 1
         second = world.kind.second_machine and turn % 2 == 1
-        slow = self._slow(at) + self._slow_start(at, turn)
-        shared = world.built(at) + self._speed(at, turn) + slow - SECOND_SPEED * second
+        slow, speed = self._slow(at) + self._slow_start(at, turn), self._speed(at, turn)
+        shared = world.built(at) + speed + slow - SECOND_SPEED * second
         sigma = SECOND_CV if second else world.sigma
         noise = sigma * unit_noise(self._chance(COSTS, at), world.kind.noise)
         steal = self._chance(STEALS, at)
         stolen = world.kind.stolen and steal.random() < STOLEN_SHARE
         cost = shared + noise + stolen * STOLEN_BY * float(steal.normal())
-        bound = self._bound(at, cost, self._speed(at, turn))
+        bound = self._bound(at, cost, speed)
         return SimulatedRun(
             cost=cost,
             rate=self._rate_noise(at) - shared,

@@ -14,7 +14,7 @@ from searchbench.findings import Finding, Said
 from searchbench.kinds import Kind, Truth
 from searchbench.machine import MOST_RUNS, Machine, Spent
 from searchbench.methods import METHODS, Stopwatch
-from searchbench.proof import proved
+from searchbench.simulated_proof import proved
 from searchbench.worlds import World, draw
 
 MOST = 0.5  # of a ramp must be in the range that is named, and of that range in the ramp

@@ -54,8 +54,8 @@ def _tell(done: int, total: int, spent_s: float) -> None:
 
 ROOT = Path(__file__).parents[3]
 SIMULATION = (
-    "bounds", "driver", "findings", "kinds", "machine", "methods", "peers", "play", "proof",
-    "worlds",
+    "bounds", "driver", "findings", "kinds", "machine", "methods", "peers", "play",
+    "simulated_proof", "worlds",
 )  # fmt: skip
 CODE = (
     "bisect/dssearch/**/*.py",

@@ -35,8 +35,8 @@ from dsharness.model.value import Identifier, Value
 
 # More than any machine does: what is typed wrongly is refused where it stands, not hours later.
 Connections = Annotated[PositiveInt, Field(le=10_000)]
-Count = Annotated[PositiveInt, Field(le=10_000_000)]
-CountOrZero = Annotated[NonNegativeInt, Field(le=10_000_000)]
+Number = Annotated[PositiveInt, Field(le=10_000_000)]
+NumberOrZero = Annotated[NonNegativeInt, Field(le=10_000_000)]
 PerSecond = Annotated[PositiveFloat, Field(le=10_000_000)]
 Duration = Annotated[PositiveFloat, Field(le=86_400)]
 
@@ -60,7 +60,7 @@ class WorkloadBase(Value):
     duration_s: Duration = Field(
         default=2.0, description="seconds that a run should last; it has as many operations"
     )
-    operations: Count = Field(default=200, description="the fewest operations of a run ...")
+    operations: Number = Field(default=200, description="the fewest operations of a run ...")
     most_s: Duration = Field(
         default=4.0, description="... unless they take longer than so many seconds"
     )
@@ -146,8 +146,8 @@ class DirectoryWorkload(WorkloadBase):
     """A load on some of a directory's users."""
 
     protocol: ClassVar[str] = "ldap"
-    users: Count = Field(default=1000, description="users that the directory holds")
-    distinct_users: Count = Field(default=1000, description="users that the load is about")
+    users: Number = Field(default=1000, description="users that the directory holds")
+    distinct_users: Number = Field(default=1000, description="users that the load is about")
 
     @property
     def distinct_entries(self) -> int:
@@ -223,8 +223,8 @@ class LdaploadWorkload(DirectoryWorkload):
         default=(), exclude_if=lambda plugins: not plugins,
         description="of 389-ds that are switched on before the directory is filled",
     )  # fmt: skip
-    groups: CountOrZero = Field(default=0, description="that the directory holds too ...")
-    members: CountOrZero = Field(default=0, description="... and of its users in each of them")
+    groups: NumberOrZero = Field(default=0, description="that the directory holds too ...")
+    members: NumberOrZero = Field(default=0, description="... and of its users in each of them")
     photo_bytes: NonNegativeInt = Field(
         default=0, le=1 << 20, description="of a `jpegPhoto` in each user's entry"
     )
@@ -397,7 +397,7 @@ class ImportWorkload(DirectoryWorkload):
 
     tool: Literal["import"] = "import"
     operation: Literal["import"] = "import"
-    users: Count = Field(default=1000, description="users that are imported")
+    users: Number = Field(default=1000, description="users that are imported")
     distinct_users: Literal[1] = 1
 
     @property
@@ -446,9 +446,9 @@ class DnsperfWorkload(WorkloadBase):
         default=1000, le=1 << 24, description="names of the zone, all asked for in turn"
     )
     clients: Connections = Field(default=20, description="sockets that queries are sent from")
-    outstanding: Count = Field(default=100, description="queries that wait for an answer")
+    outstanding: Number = Field(default=100, description="queries that wait for an answer")
     timeout_s: PositiveInt = Field(default=5, le=3600, description="a query is lost after so long")
-    buffer_kb: Count = Field(default=200, description="of each socket, in either direction")
+    buffer_kb: Number = Field(default=200, description="of each socket, in either direction")
     scheduled: PerSecond | None = Field(
         default=None, description="queries begun in a second, whatever waits; by default as many "
         "as are answered"
