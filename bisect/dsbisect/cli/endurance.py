@@ -102,7 +102,7 @@ def endurance(  # noqa: PLR0913 - each is an option
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dslab.candidates import check_loads
-    from dsresults.report.endurance_page import told_endurance, write_endurance
+    from dsresults.page.page_files import write_answer
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
 
@@ -132,8 +132,10 @@ def endurance(  # noqa: PLR0913 - each is an option
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = measure_endurance(request, engine, opened, watch)
-    page = write_endurance(output or default_folder(f"{found.workload_id}-endurance"), found)
-    tell_answer(found, told_endurance(found), page, as_json=as_json)
+    page = write_answer(
+        output or default_folder(f"{found.workload_id}-endurance"), "endurance", found
+    )
+    tell_answer(found, page, as_json=as_json)
 
 
 def _phases(text: str) -> tuple[PhaseAsked, ...]:

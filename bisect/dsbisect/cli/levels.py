@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,9 +17,6 @@ from dsbisect.cli.common_options import (
 )
 from dsbisect.cli.page_answer import tell_answer
 from dsharness.errors import UsageError
-
-if TYPE_CHECKING:
-    from dsresults.compare.load_levels import LoadLevel, LoadLevels
 
 MOST_LEVELS = 20
 LEAST_RATE, MOST_RATE = 0.1, 100_000.0
@@ -88,7 +84,7 @@ def levels(  # noqa: PLR0913 - each is an option
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dslab.candidates import check_loads
-    from dsresults.report.levels_page import write_levels
+    from dsresults.page.page_files import write_answer
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
 
@@ -119,8 +115,8 @@ def levels(  # noqa: PLR0913 - each is an option
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
         found = measure_levels(request, engine, opened, watch)
-    page = write_levels(output or default_folder(f"{found.workload_id}-levels"), found)
-    tell_answer(found, told(found), page, as_json=as_json)
+    page = write_answer(output or default_folder(f"{found.workload_id}-levels"), "levels", found)
+    tell_answer(found, page, as_json=as_json)
 
 
 def _numbers(option: str, text: str, least: float, most: float) -> tuple[float, ...]:
@@ -136,54 +132,3 @@ def _numbers(option: str, text: str, least: float, most: float) -> tuple[float, 
     if len(found) > MOST_LEVELS:
         raise UsageError(f"{option}: {len(found)} levels are too many", hint=hint)
     return tuple(found)
-
-
-COLUMNS = "{:>8}{:>9}{:>19}{:>6}{:>6}" + 6 * "{:>8}"
-
-
-def told(found: LoadLevels) -> Iterator[str]:
-    """A table for each row, its knee, half of it, and the rule."""
-    from dsresults.number_text import significant
-
-    yield f"{found.workload_id}: {found.title}; {found.connections} connections"
-    yield "operations a second, CPUs busy, ms from when an operation was due"
-    for row in found.rows:
-        note = f" ({row.note})" if row.note else ""
-        yield f"\n{row.row}: {significant(row.capacity_per_s)}/s as answers come{note}"
-        yield COLUMNS.format(
-            "asked", "reached", "lowest to highest", "runs", "CPUs", "p50", "p90", "p99", "p99.9",
-            "max", "run's",
-        )  # fmt: skip
-        yield from map(_line, row.levels)
-        yield f"{row.row}: {row.knee}"
-        if row.half:
-            p50, p99 = _times(row.half, (50.0, 99.0))
-            where = significant(row.half.asked_per_s)
-            yield f"half of it, measured at {where}/s: p50 {p50} ms, p99 {p99} ms"
-    yield f"\n{found.rule} The last column is that median of p99."
-
-
-def _line(level: LoadLevel) -> str:
-    from dsresults.compare.latency_curves import IN_TABLE
-    from dsresults.number_text import significant
-
-    asked = significant(level.asked_per_s)
-    if level.reached_per_s is None:
-        return f"{asked:>8}  {level.note}"
-    low, high = level.reached_low or 0.0, level.reached_high or 0.0
-    cpus = "-" if level.cpus is None else f"{level.cpus:.2f}"
-    line = COLUMNS.format(
-        asked, significant(level.reached_per_s), f"{significant(low)} to {significant(high)}",
-        level.runs, cpus, *_times(level, IN_TABLE), _ms(level.max_us), _ms(level.p99_us),
-    )  # fmt: skip
-    return f"{line}  {level.note}" if level.note else line
-
-
-def _times(level: LoadLevel, percents: tuple[float, ...]) -> list[str]:
-    return [_ms(each.us if each else None) for each in map(level.at, percents)]
-
-
-def _ms(us: float | None) -> str:
-    from dsresults.number_text import significant
-
-    return "-" if us is None else significant(us / 1000)

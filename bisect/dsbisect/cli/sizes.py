@@ -73,8 +73,8 @@ def sizes(  # noqa: PLR0913 - each is an option
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dsharness.model import DirectoryWorkload
     from dslab.candidates import check_loads
+    from dsresults.page.page_files import write_answer
     from dsresults.report.report_source import default_folder
-    from dsresults.report.sizes_page import told_sizes, write_sizes
     from dsresults.store import Store
 
     counts = _counts(users)
@@ -110,8 +110,8 @@ def sizes(  # noqa: PLR0913 - each is an option
     engine = detect()
     with Store.open(store) as opened, WatchOfLabs() as watch:
         found = measure_sizes(request, engine, opened, watch)
-    page = write_sizes(output or default_folder(f"{found.workload_id}-sizes"), found)
-    tell_answer(found, told_sizes(found), page, as_json=as_json)
+    page = write_answer(output or default_folder(f"{found.workload_id}-sizes"), "sizes", found)
+    tell_answer(found, page, as_json=as_json)
 
 
 def _counts(text: str) -> tuple[int, ...]:

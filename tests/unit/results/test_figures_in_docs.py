@@ -17,7 +17,7 @@ from dsharness.model import Finding
 from dsresults.compare.claim_outcomes import ClaimsAnswer
 from dsresults.compare.difference_shares import DifferenceShares
 from dsresults.compare.difference_shares import told as explained
-from dsresults.report.claims_page import told as claimed
+from dsresults.page.page_text import text_of
 from dsresults.store.json_lines import FindingRecord
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +33,8 @@ def claims(finding: Finding) -> Iterator[str]:
     found = ClaimsAnswer.model_validate(finding.value)
     short = {"details": (), "command": "", "elsewhere": "", "unreached": ()}
     bare = [claim.model_copy(update=short) for claim in found.claims]
-    for line in claimed(found.model_copy(update={"claims": tuple(bare), "unreached": ()})):
+    page = found.model_copy(update={"claims": tuple(bare), "unreached": ()}).page()
+    for line in text_of(page).splitlines():
         if not line.startswith(LEFT_OUT):
             yield line
 

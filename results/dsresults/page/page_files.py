@@ -1,4 +1,4 @@
-"""What every page shares: its templates, moments as text, and files that are written whole."""
+"""An answer as files: its page and its figures, each whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from dsharness.errors import DsbisectError, UsageError
-from dsharness.model import Value
 from dsharness.process.command import atomic_write, disk_error
+from dsresults.page.page import Answer
+from dsresults.page.page_html import html_of
 
 
 def page_environment(*packages: str) -> Environment:
@@ -27,19 +27,6 @@ def page_environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def utc(moment: str | None) -> str:
-    """A stored moment as UTC to the second; anything else is shown unchanged."""
-    if not moment:
-        return ""
-    try:
-        parsed = datetime.fromisoformat(moment)
-        aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-        shown = aware.astimezone(UTC)  # no UTC for a first or last hour of all time
-    except (ValueError, OverflowError):
-        return moment
-    return f"{shown.replace(tzinfo=None).isoformat(sep=' ', timespec='seconds')} UTC"
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
@@ -68,10 +55,12 @@ def _told(folder: Path) -> Iterator[None]:
         raise _unwritable(folder, error) from error
 
 
-def write_page(folder: Path, name: str, html: str, found: Value) -> Path:
-    """Write a page, and what it shows as JSON next to it, each whole or not at all; its path."""
+def write_answer(folder: Path, name: str, answer: Answer) -> Path:
+    """Write NAME.json and NAME.html, each completely or not at all; return the page's path."""
     page = folder / f"{name}.html"
-    write_files(folder, {f"{name}.json": found.model_dump_json(indent=2) + "\n", page.name: html})
+    html = html_of(answer.page())  # before any file: a page that cannot be drawn leaves none
+    facts = answer.model_dump_json(indent=2) + "\n"
+    write_files(folder, {f"{name}.json": facts, page.name: html})
     return page
 
 
