@@ -365,4 +365,6 @@ def test_an_effect_of_counts_is_told_as_counts():
     comparison = section.comparison.model_copy(update={"columns": (counted,)})
     section = section.model_copy(update={"comparison": comparison})
     text = seen_page(render_html(data.model_copy(update={"sections": (section,)}))).text
-    assert re.search(r"longer, from 0 to 2 flushes an operation ?95 % intervals 0 to 0.01 and", text)
+    assert re.search(
+        r"longer, from 0 to 2 flushes an operation ?95 % intervals 0 to 0.01 and", text
+    )
