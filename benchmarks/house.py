@@ -29,7 +29,7 @@ PACKAGES = re.compile(r"ds(harness|images|builds|results|search|lab|many|validat
 
 # A question is spelled by every module of the folder of commands but these, which ask nothing of a
 # server (they list, look at, keep or clean what is there, or show progress), and by the modules
-# beside it whose name says options, a request, or what is shared of one.
+# next to it whose name says options, a request, or what is shared of one.
 NO_QUESTION = """
 __init__ build check claims_progress clean doctor image listing machines matrix_commands
 page_answer replay report results root search_progress serve show shown_output stored_answers
