@@ -129,4 +129,4 @@ def utc(moment: str | None) -> str:
 
 def measured_between(begun: str, ended: str) -> str:
     """Return the sentence of every page that says when."""
-    return f"Measured by dsbisect from {utc(begun)} to {utc(ended)}"
+    return f"Measured from {utc(begun)} to {utc(ended)}"

@@ -97,10 +97,9 @@ class ClaimsAnswer(Value):
         return Page(
             title=self.title,
             heading=f"{self.title}, tested",
-            about=(f"Tested by dsbisect on {utc(self.found_at)}",),
+            about=(f"Tested on {utc(self.found_at)}",),
             parts=(
                 Paragraph(words=self.summary, kind="headline"),
-                *self._figures(),
                 *(
                     Section(title=source, parts=(Grid(parts=[*cards], kind="claims"),))
                     for source, cards in (
@@ -108,6 +107,7 @@ class ClaimsAnswer(Value):
                         for source, group in groupby(self.claims, key=lambda claim: claim.source)
                     )
                 ),
+                *self._figures(),
                 *self._rows(),
                 Section(title="Again", parts=(Listing(lines=(self.command,)),)),
                 note(
@@ -122,7 +122,11 @@ class ClaimsAnswer(Value):
         if self.users is None:
             return ()
         chart = users_chart(self.users)
-        return (*([chart] if chart else []), rate_table(self.users))
+        return (
+            Section(
+                title="Binds a second", parts=[*([chart] if chart else []), rate_table(self.users)]
+            ),
+        )
 
     def _rows(self) -> tuple[Content, ...]:
         """The published rows: those that were measured, and why others could not be had."""
@@ -146,7 +150,7 @@ def _card(claim: ClaimAnswer) -> Card:
     return Card(
         id=claim.id,
         kind=claim.verdict.value.replace(" ", "-"),
-        title=(code(claim.id), " ", badge(claim.verdict.value)),
+        title=(code(claim.id), ": ", badge(claim.verdict.value)),
         parts=(
             Paragraph(words=claim.answer, kind="answer-text"),
             Facts(facts={name: said for name, said in facts.items() if said}),

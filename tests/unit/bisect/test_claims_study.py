@@ -163,7 +163,7 @@ def test_the_page_has_every_claim_and_the_picture(tmp_path, monkeypatch) -> None
     page, text = html_of(found.page()), text_of(found.page())
     for claim in found.claims:
         assert f'id="{claim.id}"' in page
-        assert f"{claim.id} {claim.verdict}" in text
+        assert f"{claim.id}: {claim.verdict}" in text
     assert page.count("<polyline") == 6
     assert page.count("<script") == 1
     chart = users_chart(found.users)
