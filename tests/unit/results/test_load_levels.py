@@ -312,4 +312,4 @@ def test_a_page_without_any_figure_is_a_page() -> None:
 @needs_browser
 @pytest.mark.whole
 def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
-    assert serious(html_of(with_levels(level(600), level(1200)))) == []
+    assert serious(html_of(measured("debian-11", "debian-12").page())) == []
