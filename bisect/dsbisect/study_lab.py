@@ -101,7 +101,7 @@ class Scene:
         rows = tuple(find_row(self.matrix, name) for name in study.names)
         loads = study.loads(self)
         check_rows(self.matrix, rows)
-        check_loads(self.matrix, rows, loads, self.settings(study))
+        check_loads(self.matrix, rows, self.workloads.values(), self.settings(study))
         return loads
 
 
