@@ -300,8 +300,8 @@ def _card(row: RowLevels) -> Card:
         where = f"half of it, measured at {significant(row.half.asked_per_s)}/s"
         half = [f"{where}: {', '.join(times)}" if times else where]
     return Card(
-        title=f"{row.row}: {significant(row.capacity_per_s)}/s as answers come{reason}",
-        parts=(str(row.knee), *half),
+        headline=f"{row.row}: {row.knee}",
+        parts=(f"{significant(row.capacity_per_s)}/s as answers come{reason}", *half),
     )
 
 

@@ -39,6 +39,11 @@ def text_of(page: Page) -> str:
     return re.sub(r"\n{3,}", "\n\n", _CONTROLS.sub("?", text)).strip("\n")
 
 
+def line_of(page: Page) -> str:
+    """Return the headlines of the answer on one line, as a list of answers has it."""
+    return "; ".join(filter(None, (_words(card.headline) for card in page.answer)))
+
+
 def _part(part: Content) -> Iterator[str]:  # noqa: C901 - a case for each kind
     match part:
         case Section():
