@@ -16,6 +16,7 @@ from dsbisect.studies import STUDIES, Endurance, Levels, Sizes, Study
 from dsbisect.study_answers import StudyAnswer, answered
 from dsharness.errors import ExitCode, InstanceError, UnreadableError
 from dsharness.measure.metrics import LATENCY_P99
+from dsresults.page.page_text import text_of
 from dsresults.store import Store
 
 WORLD = World({"debian-12": 1, "debian-13": 4}, noise=0.02)
@@ -59,7 +60,7 @@ def test_an_answer_is_kept_and_found_again(study: Study, store: Store) -> None:
     shown = stored_answer(store, MATRIX, [finding.id])
     assert shown.value == kept.answer
     assert stored_answer(store, MATRIX, [kept.record.campaigns[-1]]).value == kept.answer
-    assert stored_answer(store, MATRIX, []).text == "\n".join(kept.form.told(kept.answer))
+    assert stored_answer(store, MATRIX, []).text == text_of(kept.answer.page())
 
 
 @pytest.mark.parametrize("study", [LEVELS, SIZES], ids=kinds((LEVELS, SIZES)))
