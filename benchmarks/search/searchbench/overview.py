@@ -52,6 +52,7 @@ def _outcome(cell: Cell, plays: Sequence[Play]) -> Outcome:
 
 def overview(cells: Sequence[History]) -> str:
     main = [cell for cell in cells if cell.group == MAIN]
+    others = (cell for cell in cells if cell.group != MAIN)
     searches = dict.fromkeys(search for cell in main for search in cell.outcomes)
     compared = (
         [search, *(str(cell.outcomes.get(search, NOTHING)) for cell in main)] for search in searches
@@ -59,8 +60,8 @@ def overview(cells: Sequence[History]) -> str:
     parts = (
         f"## {MAIN}\n",
         rows(["right, runs, builds", *(cell.label.partition(", ")[2] for cell in main)], compared),
-        "## Every history\n",
-        rows(["histories", "right", "runs", "builds", "best peer"], map(_line, cells)),
+        "## Other histories\n",
+        rows(["histories", "right", "runs", "builds", "best peer"], map(_line, others)),
     )
     return "\n".join(parts)
 
