@@ -85,7 +85,7 @@ def served(
 class NamedSuite:
     """A ``Suite``: both ends of the zone by UDP and TCP, a name that is not there, a restart."""
 
-    system: ClassVar[SystemName] = SystemName.BIND
+    system: ClassVar[SystemName] = "bind"
     prepare: ClassVar[str] = ""
 
     @property

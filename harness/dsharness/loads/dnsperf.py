@@ -65,7 +65,7 @@ class Dnsperf:
     """DNS queries over UDP or TCP."""
 
     grace_s: ClassVar[float] = 30.0
-    source: ClassVar[Path | None] = None
+    speech: ClassVar[Path | None] = None
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """The names of one turn, in their own order; both members of a pair get the same."""

@@ -105,6 +105,9 @@ class Matrix(Value):
     file: SkipJsonSchema[Path | None] = Field(
         default=None, exclude=True, description="where it was read from; set by the loader"
     )
+    products: tuple[Identifier, ...] = Field(
+        default=(), description="whose own rows, series, workloads and settings are read with it"
+    )
     defaults: Defaults
     tools: Tools
     sources: tuple[PublishedSource, ...] = ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
@@ -19,7 +19,6 @@ from dsharness.model.content import (
     Content,
     DirectoryContent,
     DirectoryPlugin,
-    RealmContent,
     ZoneContent,
 )
 from dsharness.model.ldap_requests import (
@@ -32,6 +31,7 @@ from dsharness.model.ldap_requests import (
     RequestKind,
 )
 from dsharness.model.value import Identifier, Value
+from dsharness.product_folder import AnyWorkload
 
 # More than any machine does: what is typed wrongly is refused where it stands, not hours later.
 Connections = Annotated[PositiveInt, Field(le=10_000)]
@@ -43,6 +43,14 @@ Duration = Annotated[PositiveFloat, Field(le=86_400)]
 
 class WorkloadBase(Value):
     """What every tool's workload says; none of its parameters is left to the tool's default."""
+
+    if TYPE_CHECKING:  # fields or properties of each tool's workload
+
+        @property
+        def tool(self) -> str: ...
+
+        @property
+        def operation(self) -> str: ...
 
     protocol: ClassVar[str]  # that a system must answer: "ldap", "dns"
     id: Identifier
@@ -428,7 +436,7 @@ class ImportWorkload(DirectoryWorkload):
 
 
 class Transport(StrEnum):
-    """How a DNS query travels."""
+    """How a request travels."""
 
     UDP = "udp"
     TCP = "tcp"
@@ -514,63 +522,10 @@ class DnsloadWorkload(WorkloadBase):
             yield "threads", f"at most {DNS_ROOM}, or the kernel drops some"
 
 
-# Of more than 45 connections a KDC drops the oldest; the kernel kept 125 requests for it, not 150.
-KDC_ROOM = {Transport.UDP: 100, Transport.TCP: 40}
-
-
-class Proof(StrEnum):
-    """When a user proves to a KDC that it knows its password, by an encrypted timestamp."""
-
-    NONE = "none"  # never: such users get a ticket for their name
-    AT_ONCE = "at-once"  # with the first request
-    WHEN_ASKED = "when-asked"  # with a second one, as clients do that know nothing of the user
-
-
-class KrbloadWorkload(WorkloadBase):
-    """Tickets of a Kerberos realm's users, by the lab's own load."""
-
-    protocol: ClassVar[str] = "kerberos"
-    tool: Literal["krbload"] = "krbload"
-    operation: Literal["ticket"] = "ticket"
-    threads: Connections = Field(default=4, description="users that wait for an answer")
-    transport: Transport = Transport.UDP
-    proof: Proof = Proof.NONE
-    users: PositiveInt = Field(
-        default=1000, le=20_000, description="users of the realm, all in turn"
-    )
-    scheduled: PerSecond | None = Field(
-        default=None, description="tickets asked for in a second, whatever waits; by default as "
-        "many as are answered"
-    )  # fmt: skip
-
-    @property
-    def content(self) -> RealmContent:
-        return RealmContent(number=self.users)
-
-    @property
-    def rate(self) -> float | None:
-        return self.scheduled
-
-    @property
-    def distinct_entries(self) -> int:
-        return self.users
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse more users at once than a KDC has connections, or its socket has room for."""
-        most = KDC_ROOM[self.transport]
-        if self.threads > most:
-            yield "threads", f"at most {most} over {self.transport}, or the KDC drops some"
-
-
-# A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
+# A fixed load. Told apart by ``tool`` in matrix.yaml, or wherever it was kept.
 Workload = Annotated[
-    LdcltWorkload
-    | LdaploadWorkload
-    | ImportWorkload
-    | DnsperfWorkload
-    | DnsloadWorkload
-    | KrbloadWorkload,
-    Field(discriminator="tool"),
+    WorkloadBase,
+    AnyWorkload(LdcltWorkload, LdaploadWorkload, ImportWorkload, DnsperfWorkload, DnsloadWorkload),
 ]
 
 

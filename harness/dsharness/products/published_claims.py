@@ -14,7 +14,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from dsharness.errors import MatrixError, UsageError
 from dsharness.model import Value
 from dsharness.model.value import Identifier
-from dsharness.products.catalog import FOLDER, product_file, product_ids
+from dsharness.products.catalog import file_of_product, product_file, product_ids
 from dsharness.yaml_files.problems import suggestion
 
 FILE = "claims.yaml"
@@ -294,11 +294,11 @@ class PublishedClaims(Value):
 
 
 @cache
-def published_claims(name: str, folder: Path = FOLDER) -> PublishedClaims:
+def published_claims(name: str, folder: Path | None = None) -> PublishedClaims:
     """The claims about a product; MatrixError where it has none."""
     found = product_file(name, FILE, PublishedClaims, folder)
     if found is None:
-        with_claims = [each for each in product_ids(folder) if (folder / each / FILE).exists()]
+        with_claims = [each for each in product_ids(folder) if file_of_product(each, FILE, folder)]
         raise MatrixError(
             f"no claims about {name} are known", hint=f"of these they are: {', '.join(with_claims)}"
         )

@@ -1,0 +1,121 @@
+"""A product's folder: everything that only one program needs; and which products there are.
+
+The core imports no product. Whoever starts the program says once in which package their folders
+are; each is imported when somebody first asks what there is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property, reduce
+from operator import or_
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+if TYPE_CHECKING:
+    from dsharness.loads.load_driver import Load
+    from dsharness.model.workload import WorkloadBase
+    from dsharness.systems.system import System
+
+MAIN = "product.yaml"  # what a product's folder has
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductFolder:
+    """What one program adds to the lab; its data are YAML files next to its code."""
+
+    id: str
+    folder: Path
+    systems: Mapping[str, System]  # by the name that a row gives
+    loads: Mapping[str, Load] = field(default_factory=dict)  # by the tool that a workload names
+    workloads: tuple[type[WorkloadBase], ...] = ()
+
+
+_packages: list[str] = []
+
+
+def assemble(package: str) -> None:
+    """Take the products of a package, each of which is a package in it, as ``PRODUCT``."""
+    if package not in _packages:
+        _packages.append(package)
+        product_folders.cache_clear()
+
+
+@cache
+def product_folders() -> Mapping[str, ProductFolder]:
+    """All products, by id; RuntimeError where nobody said where they are."""
+    if not _packages:
+        raise RuntimeError("no product is there: call `dsproducts.assemble()` first")
+    modules = (
+        importlib.import_module(f"{package}.{found.name}")
+        for package in _packages
+        for found in pkgutil.iter_modules(importlib.import_module(package).__path__)
+        if found.ispkg
+    )
+    folders = [module.PRODUCT for module in modules if hasattr(module, "PRODUCT")]
+    return {folder.id: folder for folder in sorted(folders, key=lambda folder: folder.id)}
+
+
+class AnyWorkload:
+    """Marks a field that holds a workload of any product, told apart by its ``tool``."""
+
+    def __init__(self, *own: type[WorkloadBase]) -> None:
+        self._own = own
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Make it of what the products add; a model is only built when it is first used."""
+        del source
+        added = (kind for folder in product_folders().values() for kind in folder.workloads)
+        kinds: Any = reduce(or_, (*self._own, *added))
+        return handler.generate_schema(Annotated[kinds, Field(discriminator="tool")])
+
+
+class AnySystem:
+    """Marks a field that holds the name of a driver of any product."""
+
+    def __init__(self, *own: str) -> None:
+        self._own = own
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Take the words as they are when a model is first used."""
+        del source, handler
+        added = (name for folder in product_folders().values() for name in folder.systems)
+        return core_schema.literal_schema(sorted([*self._own, *added]))
+
+
+T = TypeVar("T")
+
+
+class OfProducts(Mapping[str, T]):
+    """What products add of one kind, by name; gathered when somebody first asks."""
+
+    def __init__(
+        self, own: Mapping[str, T], take: Callable[[ProductFolder], Mapping[str, T]]
+    ) -> None:
+        self._own, self._take = own, take
+
+    @cached_property
+    def _all(self) -> Mapping[str, T]:
+        added = dict[str, T]()
+        for folder in product_folders().values():
+            added |= self._take(folder)
+        return {**self._own, **added}
+
+    def __getitem__(self, name: str) -> T:
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
