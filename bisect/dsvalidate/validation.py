@@ -80,7 +80,7 @@ class ValidateRequest:
 def check_request(request: ValidateRequest) -> None:
     """Refuse, by a UsageError, what no validation can answer."""
     row, suite = request.row, suite_of(request.row)
-    other = suite is not None and suite.system is not row.system
+    other = suite is not None and suite.system != row.system
     if other or row.build is not None:
         built = ", built from source" if row.build else ""
         raise UsageError(
