@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, reduce
 from operator import or_
@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 
 if TYPE_CHECKING:
     from dsharness.loads.load_driver import Load
+    from dsharness.model.value import Value
     from dsharness.model.workload import WorkloadBase
     from dsharness.systems.system import System
 
@@ -31,10 +32,25 @@ class ProductFolder:
     """What one program adds to the lab; its data are YAML files next to its code."""
 
     id: str
-    folder: Path
+    package: str  # where its code is, and next to it its data
     systems: Mapping[str, System]  # by the name that a row gives
     loads: Mapping[str, Load] = field(default_factory=dict)  # by the tool that a workload names
     workloads: tuple[type[WorkloadBase], ...] = ()
+    # What layers above take of it -> the module of the package that has it, in capitals: a `suite`
+    # of a validation, `experiments` with claims.
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def folder(self) -> Path:
+        return Path(*importlib.import_module(self.package).__path__)
+
+    def part(self, name: str) -> object:
+        """Import such a part now; None where the product has none."""
+        if name not in self.parts:
+            return None
+        module = importlib.import_module(f"{self.package}.{self.parts[name]}")
+        part: object = getattr(module, name.upper())
+        return part
 
 
 _packages: list[str] = []
@@ -62,20 +78,25 @@ def product_folders() -> Mapping[str, ProductFolder]:
     return {folder.id: folder for folder in sorted(folders, key=lambda folder: folder.id)}
 
 
-class AnyWorkload:
-    """Marks a field that holds a workload of any product, told apart by its ``tool``."""
+class OneOf:
+    """Marks a field that holds a value of any product, told apart by one of its words."""
 
-    def __init__(self, *own: type[WorkloadBase]) -> None:
-        self._own = own
+    def __init__(
+        self,
+        word: str,
+        take: Callable[[ProductFolder], Iterable[type[Value]]],
+        *own: type[Value],
+    ) -> None:
+        self._word, self._take, self._own = word, take, own
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """Make it of what the products add; a model is only built when it is first used."""
         del source
-        added = (kind for folder in product_folders().values() for kind in folder.workloads)
+        added = (kind for folder in product_folders().values() for kind in self._take(folder))
         kinds: Any = reduce(or_, (*self._own, *added))
-        return handler.generate_schema(Annotated[kinds, Field(discriminator="tool")])
+        return handler.generate_schema(Annotated[kinds, Field(discriminator=self._word)])
 
 
 class AnySystem:

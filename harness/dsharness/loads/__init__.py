@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dsharness.loads.dnsload import Dnsload
-from dsharness.loads.dnsperf import Dnsperf
 from dsharness.loads.ldapload import Ldapload
 from dsharness.loads.ldclt import Ldclt
 from dsharness.loads.load_driver import (
@@ -18,12 +16,12 @@ from dsharness.loads.load_driver import (
 from dsharness.product_folder import OfProducts
 
 LOADS: OfProducts[Load] = OfProducts(
-    {"dnsload": Dnsload(), "dnsperf": Dnsperf(), "ldapload": Ldapload(), "ldclt": Ldclt()},
+    {"ldapload": Ldapload(), "ldclt": Ldclt()},
     lambda folder: folder.loads,
 )
 
 LIVE: OfProducts[LiveLoad] = OfProducts(
-    {"dnsload": Dnsload(), "ldapload": Ldapload()},
+    {"ldapload": Ldapload()},
     lambda folder: {
         tool: load for tool, load in folder.loads.items() if isinstance(load, LiveLoad)
     },

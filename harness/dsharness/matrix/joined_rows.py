@@ -16,7 +16,7 @@ from dsharness.yaml_files.problems import (
 from dsharness.yaml_files.yaml_source import Document, read_document
 
 FILE = "rows.yaml"
-LISTS = ("rows", "series", "workloads", "settings")
+LISTS = ("rows", "series", "workloads", "settings", "toolchains")
 LOADS = ("tools", "loads")  # where `loads` belongs
 
 
@@ -44,14 +44,10 @@ def _unknown(names: Iterable[str]) -> Iterator[Problem]:
 
 def _read(path: Path, hint: str) -> Document:
     document = read_document(path, hint=hint)
-    problems = [
-        *document.findings,
-        *(
-            Problem(path=(key,), value=None, allowed=f"unknown key; allowed: loads, {LISTS}")
-            for key in document.data
-            if key not in {*LISTS, "loads"}
-        ),
-    ]
+    keys = ("loads", *LISTS)
+    unknown = f"unknown key; allowed: {', '.join(keys)}"
+    odd = [Problem(path=(key,), value=None, allowed=unknown) for key in {*document.data} - {*keys}]
+    problems = [*document.findings, *odd]
     if problems:
         raise FileProblemsError(path, problems, document.places, hint=hint)
     return document

@@ -42,7 +42,6 @@ from dsharness.model.content import (
     Content,
     DirectoryContent,
     DirectoryPlugin,
-    ZoneContent,
     largest,
 )
 from dsharness.model.ldap_requests import (
@@ -57,7 +56,6 @@ from dsharness.model.ldap_requests import (
 from dsharness.model.matrix import (
     DATABASE,
     OWN,
-    WORKER_THREADS,
     Defaults,
     Matrix,
     Profile,
@@ -123,8 +121,6 @@ from dsharness.model.workload import (
     LONGEST_PAUSE_MS,
     DirectoryOperation,
     DirectoryWorkload,
-    DnsloadWorkload,
-    DnsperfWorkload,
     ImportWorkload,
     LdaploadWorkload,
     LdcltWorkload,
@@ -142,7 +138,6 @@ __all__ = [
     "OWN",
     "SHARERS",
     "USER_BIND",
-    "WORKER_THREADS",
     "Abilities",
     "AppliedPatch",
     "AptPackages",
@@ -166,8 +161,6 @@ __all__ = [
     "DistributionSource",
     "Disturber",
     "DnfPackages",
-    "DnsloadWorkload",
-    "DnsperfWorkload",
     "DriverName",
     "Fact",
     "Facts",
@@ -240,6 +233,5 @@ __all__ = [
     "WayName",
     "Workload",
     "WorkloadFile",
-    "ZoneContent",
     "largest",
 ]

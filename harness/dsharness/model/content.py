@@ -46,12 +46,6 @@ class DirectoryContent(Content):
     imported: NonNegativeInt = Field(default=0, exclude_if=lambda each: not each)
 
 
-class ZoneContent(Content):
-    """Names of a zone, each with an address of its own."""
-
-    kind: Literal["names"] = "names"
-
-
 def largest(contents: Iterable[Content]) -> Content:
     """What holds all of these, which are of one kind."""
     found = tuple(contents)

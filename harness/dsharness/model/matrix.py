@@ -15,7 +15,6 @@ from dsharness.model.workload import Workload
 
 DATABASE = "database"  # an option: the library that a directory keeps its data in
 OWN = "own"  # its value where each version is to keep the library that it prefers
-WORKER_THREADS = "worker-threads"  # an option, and a fact: how many a name server has
 
 
 class Settings(Value):

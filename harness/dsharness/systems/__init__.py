@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dsharness.product_folder import OfProducts
-from dsharness.systems.bind import Bind, BindTree
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.freeipa import AldPro, FreeIpa
 from dsharness.systems.ldap.install_tree import DirsrvTree
@@ -17,8 +16,6 @@ SYSTEMS: OfProducts[System] = OfProducts(
         "freeipa": FreeIpa(),
         "aldpro": AldPro(),
         "openldap": OpenLdap(),
-        "bind": Bind(),
-        "bind-tree": BindTree(),
     },
     lambda folder: folder.systems,
 )

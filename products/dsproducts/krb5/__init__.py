@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from dsharness.product_folder import ProductFolder
 from dsproducts.krb5.kdc import Krb5
 from dsproducts.krb5.krbload import Krbload
@@ -11,7 +9,7 @@ from dsproducts.krb5.krbload_workload import KrbloadWorkload
 
 PRODUCT = ProductFolder(
     id="krb5",
-    folder=Path(__file__).parent,
+    package=__name__,
     systems={"krb5": Krb5()},
     loads={"krbload": Krbload()},
     workloads=(KrbloadWorkload,),

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from dsharness.loads import LOADS
-from dsharness.loads.dnsload import query
 from dsharness.loads.own_load import CONNECT, program_files
 from dsharness.process.command import Completed, run
 from dsharness.process.deadline import Deadline
+from dsproducts.bind.dnsload import query
 from dsproducts.krb5.kerberos_request_bytes import NONCE, as_request
 from dsproducts.krb5.krbload import MASK
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import LIVE, LOADS, Operations, Schedule
-from dsharness.loads.dnsload import query, request_lines
 from dsharness.loads.load_driver import Worker
 from dsharness.loads.own_load import REQUESTS_FILE
-from dsharness.model import DnsloadWorkload, Workload
-from dsharness.systems.bind import DnsEndpoint
+from dsharness.model import Workload
 from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsloadWorkload
+from dsproducts.bind.dnsload import query, request_lines
+from dsproducts.bind.named import DnsEndpoint
 from dsproducts.krb5.kdc import KdcEndpoint
 from dsproducts.krb5.krbload_workload import KrbloadWorkload
 

@@ -16,9 +16,10 @@ from dsharness.errors import WorkloadError
 from dsharness.loads import LIVE, LOADS, Operations, Schedule
 from dsharness.loads.load_driver import Worker
 from dsharness.loads.own_load import CONNECT, REQUESTS_FILE
-from dsharness.model import DnsperfWorkload, Workload
-from dsharness.systems.bind import DnsEndpoint
+from dsharness.model import Workload
 from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsperfWorkload
+from dsproducts.bind.named import DnsEndpoint
 from dsproducts.krb5.kdc import KdcEndpoint
 from dsproducts.krb5.kerberos_request_bytes import (
     NONCE,

@@ -12,9 +12,10 @@ from typing import ClassVar
 
 from dsharness.errors import WorkloadError
 from dsharness.loads.own_load import OwnLoad
-from dsharness.model import DnsloadWorkload, Workload
-from dsharness.systems.bind import DnsEndpoint
+from dsharness.model import Workload
 from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsloadWorkload
+from dsproducts.bind.named import DnsEndpoint
 
 ID = bytes(2)  # the program puts another in its place each time
 # Of an authority: nobody else is to be asked.

@@ -22,9 +22,10 @@ from dsharness.loads.load_driver import (
     Schedule,
     children_s,
 )
-from dsharness.model import DnsperfWorkload, Latencies, Workload
-from dsharness.systems.bind import DnsEndpoint
+from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsperfWorkload
+from dsproducts.bind.named import DnsEndpoint
 
 QUERIES_FILE = "queries.txt"
 QUERY = "query"  # the only kind of its operations
