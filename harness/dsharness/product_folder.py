@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property, reduce
-from operator import or_
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-
-from pydantic import Field, GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from dsharness.loads.load_driver import Load
-    from dsharness.model.value import Value
     from dsharness.model.workload import WorkloadBase
     from dsharness.systems.system import System
 
@@ -76,42 +71,6 @@ def product_folders() -> Mapping[str, ProductFolder]:
     )
     folders = [module.PRODUCT for module in modules if hasattr(module, "PRODUCT")]
     return {folder.id: folder for folder in sorted(folders, key=lambda folder: folder.id)}
-
-
-class OneOf:
-    """Marks a field that holds a value of any product, told apart by one of its words."""
-
-    def __init__(
-        self,
-        word: str,
-        take: Callable[[ProductFolder], Iterable[type[Value]]],
-        *own: type[Value],
-    ) -> None:
-        self._word, self._take, self._own = word, take, own
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Make it of what the products add; a model is only built when it is first used."""
-        del source
-        added = (kind for folder in product_folders().values() for kind in self._take(folder))
-        kinds: Any = reduce(or_, (*self._own, *added))
-        return handler.generate_schema(Annotated[kinds, Field(discriminator=self._word)])
-
-
-class AnySystem:
-    """Marks a field that holds the name of a driver of any product."""
-
-    def __init__(self, *own: str) -> None:
-        self._own = own
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Take the words as they are when a model is first used."""
-        del source, handler
-        added = (name for folder in product_folders().values() for name in folder.systems)
-        return core_schema.literal_schema(sorted([*self._own, *added]))
 
 
 T = TypeVar("T")

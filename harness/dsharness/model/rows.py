@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dsharness.model.built import BuildSpec
+from dsharness.model.of_products import AnySystem
 from dsharness.model.value import (
     AptSource,
     Identifier,
@@ -21,7 +22,6 @@ from dsharness.model.value import (
     Value,
     Version,
 )
-from dsharness.product_folder import AnySystem
 
 
 class Family(StrEnum):

@@ -29,8 +29,8 @@ from dsharness.model.ldap_requests import (
     LdapTransport,
     RequestKind,
 )
+from dsharness.model.of_products import OneOf
 from dsharness.model.value import Identifier, Value
-from dsharness.product_folder import OneOf
 
 # More than any machine does: what is typed wrongly is refused where it stands, not hours later.
 Connections = Annotated[PositiveInt, Field(le=10_000)]

@@ -15,8 +15,9 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from dsharness.errors import MatrixError, UsageError
 from dsharness.model import Value
+from dsharness.model.of_products import OneOf
 from dsharness.model.value import Identifier
-from dsharness.product_folder import OneOf, ProductFolder, product_folders
+from dsharness.product_folder import ProductFolder, product_folders
 from dsharness.products.catalog import file_of_product, product_file, product_ids
 from dsharness.yaml_files.problems import suggestion
 
