@@ -14,7 +14,6 @@ from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.open_campaigns import OpenCampaigns
-from dsbisect.rows_study import RowsAsked
 from dsbisect.studies import Study
 from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.containers.engine import Engine
@@ -34,7 +33,7 @@ class TimedBenches(WorldBenches):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorldLab(ThisMachine):
+class WorldMachine(ThisMachine):
     """``unmade`` are rows that cannot be prepared, by load."""
 
     scene: Scene = field(default_factory=lambda: Scene(matrix=MATRIX))
@@ -50,15 +49,18 @@ class WorldLab(ThisMachine):
         return sum(each.taken for each in self.benches)
 
     @contextmanager
-    def rows(self, study: Study, load: Workload) -> Iterator[OpenCampaigns]:
-        asked = RowsAsked(
-            matrix=self.scene.matrix, workloads=(load,), settings=self.scene.settings(study),
-            metric=study.decider,
-        )  # fmt: skip
-        self.benches.append(TimedBenches(self.world, stop_after=self.stop_after - self.taken))
+    def rows(self, study: Study, *loads: Workload) -> Iterator[OpenCampaigns]:
+        errors = self.unmade.get(loads[0].id, {})
+        self.benches.append(
+            TimedBenches(
+                self.world,
+                stop_after=self.stop_after - self.taken,
+                unmeasurable={row: str(error) for row, error in errors.items()},
+            )
+        )
         runs = OpenCampaigns(
-            asked=asked, kind=study.kind, lab=self.benches[-1], store=self.store,
-            watcher=self.watcher, errors=self.unmade.get(load.id, {}),
+            settings=study.settings, metric=study.decider, kind=study.runs_kind,
+            lab=self.benches[-1], store=self.store, watcher=self.watcher, errors=errors,
         )  # fmt: skip
-        self.opened[load.id] = runs
+        self.opened[loads[0].id] = runs
         yield runs
