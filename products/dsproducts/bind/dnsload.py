@@ -1,4 +1,4 @@
-"""dnsload: queries for the names of a zone, sent and checked by ldapload's program.
+"""dnsload: queries for the names of a zone, sent and checked by a program of the lab.
 
 dnsperf stays what verdicts are made with: this one tells each second what came of it.
 """
@@ -6,13 +6,16 @@ dnsperf stays what verdicts are made with: this one tells each second what came 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.ldapload import REQUESTS_FILE, Ldapload
-from dsharness.model import DnsloadWorkload, Workload
-from dsharness.systems.bind import DnsEndpoint
+from dsharness.loads.own_load import OwnLoad
+from dsharness.model import Workload
 from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsloadWorkload
+from dsproducts.bind.named import DnsEndpoint
 
 ID = bytes(2)  # the program puts another in its place each time
 # Of an authority: nobody else is to be asked.
@@ -21,17 +24,20 @@ ADDRESS, INTERNET = 1, 1
 LABEL_BYTES, NAME_BYTES = 63, 255
 
 
-class Dnsload(Ldapload):
+class Dnsload(OwnLoad):
     """The driver of the lab's own load for servers of a zone."""
 
-    def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
-        """Names of one turn, in their own order; both members of a pair get the same."""
-        load, server = _dns(workload, endpoint)
-        return {REQUESTS_FILE: "".join(f"{line}\n" for line in request_lines(load, server, turn))}
+    name: ClassVar[str] = "dnsload"
+    usual: ClassVar[str] = "dns-live"
+    speech: ClassVar[Path | None] = Path(__file__).with_name("dns_speech.rs")
 
-    def _server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
+    def lines(self, workload: Workload, endpoint: Endpoint, turn: int) -> Iterator[str]:
         load, server = _dns(workload, endpoint)
-        return f"dns-{load.transport}://{server.host}:{server.port}", []
+        return request_lines(load, server, turn)
+
+    def server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
+        load, server = _dns(workload, endpoint)
+        return f"{load.transport}://{server.host}:{server.port}", []
 
 
 def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsloadWorkload, DnsEndpoint]:
@@ -44,7 +50,7 @@ def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsloadWorkload, DnsEn
 
 
 def request_lines(load: DnsloadWorkload, server: DnsEndpoint, turn: int) -> Iterator[str]:
-    """What ``ldapload/plan.rs`` reads: each name has one address."""
+    """Ask for each name, in an order of the turn: each has one address."""
     numbers = list(range(load.names))
     random.Random(f"{load.id}/{turn}").shuffle(numbers)  # noqa: S311 - fairness, not secrecy
     for number in numbers:

@@ -15,12 +15,14 @@ from typing import ClassVar
 from dsharness.containers.container import Container, Options
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import WORKER_THREADS, Content, Facts, ZoneContent
+from dsharness.model import Content, Facts
 from dsharness.progress import Progress
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed, count_in
+from dsproducts.bind.dns_workloads import ZoneContent
 
 ZONE = "lab"
+WORKER_THREADS = "worker-threads"  # an option, and a fact
 
 _FLAGS = re.compile(r"^;; flags: ([a-z ]*);", re.MULTILINE)
 

@@ -1,13 +1,11 @@
 //! What is asked for: the file of requests.
 
-use std::borrow::Cow;
 use std::fs;
 use std::str::FromStr;
 use std::time::Duration;
 
 const DISTURBERS: &str = "disturbers"; // begins a line: those after it are theirs; then where they go
-const NONCE: &str = "........"; // stands in a Kerberos request for what differs each time it is sent;
-                                // twice in those of an LDAP operation, for a name of its own
+const PLACE: &str = "........"; // begins in a request what differs each time it is sent; the speech says how
 const UNTIL: &str = "until-"; // begins the number of entries of a step that is asked until its answer is right
 const CONNECT: &str = "connect"; // in place of bytes
 
@@ -21,17 +19,7 @@ pub struct Step {
     pub until: bool, // with another answer it is asked again
     pub page: Option<u32>,
     pub body: Vec<u8>,
-    pub nonce: Option<usize>, // where four bytes of the body are its number, or eight its name
-}
-
-impl Step {
-    /// The bytes of a request of the operation with this name.
-    pub fn named(&self, name: u32) -> Cow<'_, [u8]> {
-        let Some(at) = self.nonce else { return Cow::Borrowed(&self.body) };
-        let mut body = self.body.clone();
-        body[at..at + 8].copy_from_slice(format!("{name:08x}").as_bytes());
-        Cow::Owned(body)
-    }
+    pub place: Option<usize>, // of what differs in the body each time
 }
 
 /// One line of the file: `KIND` and for each step `RESULT ENTRIES PAGE HEX`. Steps follow each other
@@ -126,7 +114,7 @@ fn step(parts: &[&str]) -> Result<Step, &'static str> {
         until,
         page: unless_dash(parts[2]).map_err(|_| "no size of a page")?,
         body: bytes(if connects { "" } else { &hex }).ok_or("no hexadecimal bytes")?,
-        nonce: parts[3].find(NONCE).map(|at| at / 2),
+        place: parts[3].find(PLACE).map(|at| at / 2),
     })
 }
 

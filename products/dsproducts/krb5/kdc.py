@@ -15,10 +15,11 @@ from typing import ClassVar
 from dsharness.containers.container import Container, Options
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import Content, Facts, RealmContent
+from dsharness.model import Content, Facts
 from dsharness.progress import Progress
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed, count_in
+from dsproducts.krb5.krbload_workload import RealmContent
 
 REALM = "LAB"
 SERVICE = ("krbtgt", REALM)  # whose ticket a user asks for at a login

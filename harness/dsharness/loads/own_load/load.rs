@@ -3,15 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::dns;
-use crate::kerberos;
 use crate::link::{Link, Wait};
-use crate::message::{answer, message, next_page, Answer, ENTRY, INTERMEDIATE, MOST, REFERENCE};
+use crate::message::{Answer, Request, Waiting, MOST};
 use crate::plan::{Operation, Plan};
 use crate::poll::{cpu_so_far, starved_so_far, Poll, TIMER};
-use crate::socket::{Ports, Secrecy, Server, Speech, PATIENCE};
+use crate::socket::{Ports, Secrecy, Server, PATIENCE};
+use crate::speech;
 use crate::tls::Context;
 
 const FIRST_ID: u32 = 0x0100_0000; // with four bytes and no zero before them, as DER wants it
@@ -19,6 +18,7 @@ const IDS: u32 = 0x0100_0000; // then they begin again
 const AGAIN: Duration = Duration::from_millis(10); // until a step is asked again
 const MOST_ERRORS: usize = 500; // kinds: a server may answer something else each time
 const OTHERS: &str = "errors of still other kinds";
+const CLOSE: u32 = 1000; // microseconds
 const LOST: &str = "the connection was closed";
 
 pub struct Asked {
@@ -147,7 +147,7 @@ impl Tally {
         self.starved += other.starved;
     }
 
-    /// What `ldapload.py` reads, a fact a line.
+    /// What `own_load.py` reads, a fact a line.
     fn told(&self, plan: &Plan) -> String {
         let mut told = format!("operations {}\n", self.operations);
         told += &format!("seconds {:.6}\n", self.lasted.as_secs_f64());
@@ -194,12 +194,24 @@ pub struct Load {
     disturbing: Queue,
     later: VecDeque<Later>,
     pausing: BinaryHeap<Reverse<(Instant, usize)>>, // connections, and until when
-    nonce: u32, // of the last Kerberos request, or the last operation's name
+    nonce: u32, // of the last request
     tally: Tally, // since the mark
     all: Tally,   // until then
     mark: Mark,
     started: Instant,
     failed: u64, // errors so far
+}
+
+/// A number that no request of the last minutes had, of whatever connection or run: a server may take
+/// two requests with the same bytes for one that was sent again, and repeat its first answer.
+fn nonce_after(last: u32) -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let clock = now.as_micros() as u32 & 0x3fff_ffff | 0x4000_0000; // comes again after 18 minutes
+    if clock <= last && last - clock < CLOSE {
+        last + 1
+    } else {
+        clock
+    }
 }
 
 fn words(error: std::io::Error) -> String {
@@ -469,23 +481,21 @@ impl Load {
         if step.connects {
             return self.connect(number, flight);
         }
-        let nonce = kerberos::nonce_after(self.nonce);
-        let controls = step.page.map(|size| next_page(size, cookie)).unwrap_or_default();
+        let nonce = nonce_after(self.nonce);
         let next = self.connections[number].next_id;
-        let id = match self.doors[0].server.speech {
-            Speech::Dns { .. } => dns::id(number, self.connections.len(), next),
-            _ => next,
-        };
+        let id = speech::id(number, self.connections.len(), next);
         if flight.name == 0 {
             flight.name = nonce;
         }
-        let unsent = match self.doors[0].server.speech {
-            Speech::Ldap => message(id, &[&step.named(flight.name), &controls]),
-            Speech::Kerberos { datagrams } => {
-                kerberos::message(nonce, &step.body, step.nonce, datagrams)
-            }
-            Speech::Dns { datagrams } => dns::message(id, &step.body, datagrams),
-        };
+        let unsent = speech::message(&Request {
+            id,
+            body: &step.body,
+            place: step.place,
+            nonce,
+            name: flight.name,
+            page: step.page.map(|size| (size, cookie)),
+            datagrams: self.doors[0].server.datagrams,
+        });
         self.nonce = nonce;
         let made = &mut self.connections[number];
         made.next_id = FIRST_ID + (next - FIRST_ID + 1) % IDS;
@@ -589,9 +599,8 @@ impl Load {
                 return Err("an answer that was not asked for".to_string());
             };
             flight.entries += seen.entries;
-            match seen.tag {
-                ENTRY | REFERENCE | INTERMEDIATE => {}
-                _ => self.answered(number, seen.result, seen.cookie)?,
+            if seen.last {
+                self.answered(number, seen.result, seen.cookie)?;
             }
         }
         let received = &mut self.connections[number].received;
@@ -602,17 +611,11 @@ impl Load {
     /// The answer that begins there, once it is whole.
     fn next_answer(&self, number: usize, at: usize) -> Result<Option<Answer>, String> {
         let made = &self.connections[number];
-        let asked = |of: &Flight| &self.operations(number)[of.operation].steps[of.step].body;
-        match (self.doors[0].server.speech, &made.flight) {
-            (Speech::Ldap, _) => answer(&made.received, at),
-            (_, None) => Ok(None),
-            (Speech::Kerberos { datagrams }, Some(of)) => {
-                kerberos::answer(&made.received, at, datagrams, asked(of), of.id)
-            }
-            (Speech::Dns { datagrams }, Some(of)) => {
-                dns::answer(&made.received, at, datagrams, asked(of))
-            }
-        }
+        let waiting = made.flight.as_ref().map(|flight| Waiting {
+            id: flight.id,
+            body: &self.operations(number)[flight.operation].steps[flight.step].body,
+        });
+        speech::answer(&made.received, at, self.doors[0].server.datagrams, waiting)
     }
 
     /// Go on after an answer: with the next page, the next step, or another operation.
@@ -647,7 +650,7 @@ impl Load {
         let (kind, ends, pause) = (operation.kind, operation.connects(), operation.pause);
         let made = &mut self.connections[number];
         if let Some(link) = made.link.take_if(|_| ends) {
-            link.end(&self.doors[0].server.goodbye(made.next_id));
+            link.end(&speech::goodbye(made.next_id));
         }
         if pause.is_zero() {
             self.queue(number).free.push_back(number);
@@ -770,10 +773,19 @@ impl Doors {
 }
 
 fn introduce(link: &mut Link, body: &[u8]) -> Result<(), String> {
-    link.write_all(&message(1 + FIRST_ID, &[body])).map_err(words)?;
+    let first = Request {
+        id: 1 + FIRST_ID,
+        body,
+        place: None,
+        nonce: 0,
+        name: 0,
+        page: None,
+        datagrams: false,
+    };
+    link.write_all(&speech::message(&first)).map_err(words)?;
     let (mut received, mut part) = (Vec::new(), [0; 4096]);
     loop {
-        if let Some(seen) = answer(&received, 0)? {
+        if let Some(seen) = speech::answer(&received, 0, false, None)? {
             return match seen.result {
                 0 => Ok(()),
                 code => Err(format!("the first request of a connection has result {code}")),

@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::AsRawFd;
 
-use crate::message::{answer, message, START_TLS};
 use crate::socket::{Place, Secrecy, Server};
+use crate::speech;
 use crate::tls::{Context, Session};
 
 /// What a connection waits for.
@@ -70,7 +70,7 @@ impl Link {
                     Secrecy::None => self.stage = Stage::Open,
                     Secrecy::AtOnce => self.agree(context)?,
                     Secrecy::Asked => {
-                        self.stream.write_all(&message(id, &[START_TLS]))?;
+                        self.stream.write_all(&speech::may_encrypt(id).unwrap_or_default())?;
                         self.stage = Stage::Asking(Vec::new());
                     }
                 }
@@ -80,7 +80,7 @@ impl Link {
                 let count = self.stream.read(&mut part)?;
                 received.extend(&part[..count]);
                 let other = |words: String| io::Error::new(ErrorKind::Other, words);
-                match answer(received, 0).map_err(other)? {
+                match speech::answer(received, 0, false, None).map_err(other)? {
                     Some(seen) if seen.result == 0 => self.agree(context)?,
                     Some(seen) => return Err(other(format!("StartTLS has result {}", seen.result))),
                     None if count == 0 => return Err(ErrorKind::UnexpectedEof.into()),

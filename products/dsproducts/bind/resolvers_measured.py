@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from dsbisect.claims.claims_lab import ClaimsLab
 from dsbuilds.built_row import load_image
@@ -24,14 +27,32 @@ from dsharness.loads.load_driver import LOST
 from dsharness.machine.cgroups import UsageMeter, meter_for
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.matrix import find_workload
-from dsharness.model import DnsperfWorkload, Latencies, Transport
+from dsharness.model import Identifier, Latencies, Transport
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.products.published_claims import ResolverPhase, ResolversMeasured
-from dsharness.systems.bind import USER, ZONE, DnsEndpoint, host, zone_file
+from dsharness.products.published_claims import Experiment, MeasurementBase
 from dslab.candidates import RowSupply
+from dsproducts.bind.dns_workloads import DnsperfWorkload
+from dsproducts.bind.named import USER, ZONE, DnsEndpoint, host, zone_file
 from dsresults.compare.trial_claims import NearestFigures
 from dsresults.number_text import milliseconds, significant
+
+ResolverPhase = Literal["cold udp", "warm udp", "warm tcp", "warm dot"]
+
+
+class ResolversMeasured(MeasurementBase):
+    """Name servers as resolvers, under queries by a schedule; each phase asks each name once."""
+
+    kind: Literal["resolvers"]
+    rows: tuple[Identifier, ...] = Field(min_length=1)
+    authority: Identifier = Field(description="the row whose server they ask")
+    workload: Identifier
+    names: PositiveInt
+    per_second: PositiveFloat = Field(description="queries that are begun")
+    phases: tuple[ResolverPhase, ...] = Field(min_length=1, description="in this order")
+    told: ResolverPhase = Field(description="whose share is our figure")
+    within_ms: PositiveFloat
+
 
 HOME = "127.0.0.1"
 PORT, TLS_PORT = 5301, 8853
@@ -268,3 +289,10 @@ def _phase(
         cpu_us=cpu_us,
         authority_us=authority_us,
     )
+
+
+EXPERIMENTS = (
+    Experiment(
+        asked=ResolversMeasured, title="name servers as resolvers", measure=measure_resolvers
+    ),
+)

@@ -1,4 +1,4 @@
-"""krbload: first requests to a KDC, sent and checked by ldapload's program.
+"""krbload: first requests to a KDC, sent and checked by a program of the lab.
 
 What is encoded here differs by the user; the program makes each request another one by its nonce,
 or the KDC would take it for one that was sent again, and would send its first answer again.
@@ -7,33 +7,37 @@ or the KDC would take it for one that was sent again, and would send its first a
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
 
 from dsharness.errors import WorkloadError
-from dsharness.loads.kerberos_request_bytes import NONCE, as_request, encrypted_timestamp, key_of
-from dsharness.loads.ldapload import MOST_REQUESTS, REQUESTS_FILE, Ldapload
-from dsharness.model import KrbloadWorkload, Proof, Transport, Workload
-from dsharness.systems.krb5 import KdcEndpoint, user
+from dsharness.loads.own_load import CONNECT, MOST_REQUESTS, OwnLoad
+from dsharness.model import Transport, Workload
 from dsharness.systems.system import Endpoint
+from dsproducts.krb5.kdc import KdcEndpoint, user
+from dsproducts.krb5.kerberos_request_bytes import NONCE, as_request, encrypted_timestamp, key_of
+from dsproducts.krb5.krbload_workload import KrbloadWorkload, Proof
 
 MASK = "." * 8  # in place of a nonce
 PROOF_WANTED = 25  # the error by which a KDC asks for it
-CONNECT = "0 - - connect"  # a KDC ends each connection with its answer
 
 
-class Krbload(Ldapload):
+class Krbload(OwnLoad):
     """The driver of the lab's own load for KDCs."""
 
-    def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
-        """Users of one turn, in their own order; both members of a pair get the same."""
-        load, server = _kerberos(workload, endpoint)
-        lines = request_lines(load, server, turn, datetime.now(UTC))
-        return {REQUESTS_FILE: "".join(f"{line}\n" for line in lines)}
+    name: ClassVar[str] = "krbload"
+    usual: ClassVar[str] = "kerberos-preauth"
+    speech: ClassVar[Path | None] = Path(__file__).with_name("kerberos_speech.rs")
 
-    def _server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
+    def lines(self, workload: Workload, endpoint: Endpoint, turn: int) -> Iterator[str]:
         load, server = _kerberos(workload, endpoint)
-        return f"kerberos-{load.transport}://{server.host}:{server.port}", []
+        return request_lines(load, server, turn, datetime.now(UTC))
+
+    def server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
+        load, server = _kerberos(workload, endpoint)
+        return f"{load.transport}://{server.host}:{server.port}", []
 
 
 def _kerberos(workload: Workload, endpoint: Endpoint) -> tuple[KrbloadWorkload, KdcEndpoint]:
@@ -48,7 +52,7 @@ def _kerberos(workload: Workload, endpoint: Endpoint) -> tuple[KrbloadWorkload, 
 def request_lines(
     load: KrbloadWorkload, server: KdcEndpoint, turn: int, now: datetime
 ) -> Iterator[str]:
-    """What ``ldapload/plan.rs`` reads; a proof is of the full hour, which the KDC takes all day."""
+    """Ask for each user's ticket; a proof is of the full hour, which the KDC takes all day."""
     hour = now.replace(minute=0, second=0, microsecond=0)
     chance = random.Random(f"{load.id}/{turn}")  # noqa: S311 - fairness, not secrecy
     users = list(range(load.users))
@@ -69,5 +73,6 @@ def request_lines(
 def _step(load: KrbloadWorkload, result: int, request: bytes) -> list[str]:
     if request.count(NONCE) != 1:  # by chance, of an encrypted timestamp
         raise WorkloadError("a request has its nonce's mask twice", hint="ask again")
+    # A KDC ends each connection with its answer.
     connects = [CONNECT] if load.transport is Transport.TCP else []
     return [*connects, f"{result} - - {request.hex().replace(NONCE.hex(), MASK)}"]

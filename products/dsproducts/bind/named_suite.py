@@ -14,11 +14,12 @@ from typing import ClassVar
 from dsbuilds.drivers.package_build import repository_of
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
-from dsharness.model import Image, Settings, SystemName, ZoneContent
+from dsharness.model import Image, Settings, SystemName
 from dsharness.systems import Endpoint, Seed
-from dsharness.systems.bind import PID_FILE, USER, Bind
 from dsharness.systems.readiness import start_aside
 from dsimages.buildah import keyed_image, labels_of
+from dsproducts.bind.dns_workloads import ZoneContent
+from dsproducts.bind.named import PID_FILE, USER, Bind
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.installs_gate import (
     DOWNGRADE_ADVICE,
@@ -34,7 +35,7 @@ from dsvalidate.installs_gate import (
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Step, judged, server_step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, stock_packages
-from dsvalidate.suite import Serve, Service, Volumes, service_box
+from dsvalidate.suite import Serve, Service, Suite, Volumes, service_box
 
 REVISION = 1  # raised when the same image would be filled in another way
 NAMES = 1000
@@ -85,7 +86,7 @@ def served(
 class NamedSuite:
     """A ``Suite``: both ends of the zone by UDP and TCP, a name that is not there, a restart."""
 
-    system: ClassVar[SystemName] = SystemName.BIND
+    system: ClassVar[SystemName] = "bind"
     prepare: ClassVar[str] = ""
 
     @property
@@ -215,3 +216,6 @@ def absent_check(server: NamedService) -> Check:
 
 def _check(gate: Gate, name: str, status: Status, found: str) -> Check:
     return gate.check(name, status, found)
+
+
+SUITE: Suite = NamedSuite()

@@ -1,4 +1,4 @@
-"""A user's first request to a KDC as ldapload sends it: bytes, with a mask for its nonce.
+"""A user's first request to a KDC as krbload sends it: bytes, with a mask for its nonce.
 
 RFC 4120 says how a request is made, RFC 3961 and 3962 how a password becomes a key and what it
 encrypts: only the kind of key that every version gives by default, ``aes256-cts-hmac-sha1-96``.
@@ -14,11 +14,11 @@ from functools import lru_cache
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from dsharness.systems.krb5 import SERVICE
+from dsproducts.krb5.kdc import SERVICE
 
 AES256_SHA1 = 18
 ROUNDS = 4096  # of a password's key, where nobody asks for others
-NONCE = bytes.fromhex("7ffffffe")  # stands for what ldapload puts in its place
+NONCE = bytes.fromhex("7ffffffe")  # stands for what its program puts in its place
 OF_TIMESTAMP = 1  # the use of a key that encrypts one
 PERSON, SERVER = 1, 2  # kinds of names
 _VERSION, _REQUEST, _ENCRYPTED_TIMESTAMP = 5, 10, 2

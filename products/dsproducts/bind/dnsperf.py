@@ -22,9 +22,10 @@ from dsharness.loads.load_driver import (
     Schedule,
     children_s,
 )
-from dsharness.model import DnsperfWorkload, Latencies, Workload
-from dsharness.systems.bind import DnsEndpoint
+from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsperfWorkload
+from dsproducts.bind.named import DnsEndpoint
 
 QUERIES_FILE = "queries.txt"
 QUERY = "query"  # the only kind of its operations
@@ -65,7 +66,7 @@ class Dnsperf:
     """DNS queries over UDP or TCP."""
 
     grace_s: ClassVar[float] = 30.0
-    source: ClassVar[Path | None] = None
+    speech: ClassVar[Path | None] = None
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """The names of one turn, in their own order; both members of a pair get the same."""

@@ -7,8 +7,8 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use crate::message::{message, UNBIND};
 use crate::poll::checked;
+use crate::speech;
 
 pub const PATIENCE: Duration = Duration::from_secs(30); // until a connection is there and bound
 
@@ -39,14 +39,6 @@ pub enum Secrecy {
     Asked,
 }
 
-/// What is spoken, and how its messages are told apart.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Speech {
-    Ldap,
-    Kerberos { datagrams: bool },
-    Dns { datagrams: bool },
-}
-
 pub enum Place {
     Inet(SocketAddrV4),
     Path(String),
@@ -55,46 +47,28 @@ pub enum Place {
 pub struct Server {
     pub place: Place,
     pub secrecy: Secrecy,
-    pub speech: Speech,
+    pub datagrams: bool,
 }
 
 impl Server {
-    /// `ldap://127.0.0.1:3389`, `starttls://`, `ldaps://`, `kerberos-udp://`, `kerberos-tcp://`,
-    /// `dns-udp://` and `dns-tcp://` likewise, or `ldapi:///path`.
+    /// `tcp://127.0.0.1:3389`, `udp://`, `tls://` and `starttls://` likewise, or `unix:///path`.
     pub fn named(url: &str) -> Result<Self, String> {
-        let odd = || format!("{url}: not ldap://, starttls://, ldaps://, or kerberos or dns with -udp:// or -tcp://, and IPv4:PORT, nor ldapi://PATH");
+        let odd = || format!("{url}: not tcp://, udp://, tls:// or starttls:// and IPv4:PORT, nor unix://PATH");
         let (over, rest) = url.split_once("://").ok_or_else(odd)?;
         let secrecy = match over {
-            "ldap" | "ldapi" | "kerberos-udp" | "kerberos-tcp" | "dns-udp" | "dns-tcp" => Secrecy::None,
-            "ldaps" => Secrecy::AtOnce,
-            "starttls" => Secrecy::Asked,
+            "tcp" | "udp" | "unix" => Secrecy::None,
+            "tls" => Secrecy::AtOnce,
+            "starttls" if speech::may_encrypt(0).is_some() => Secrecy::Asked,
             _ => return Err(odd()),
         };
-        let place = if over != "ldapi" {
+        let place = if over != "unix" {
             Place::Inet(rest.parse().map_err(|_| odd())?)
         } else if (1..=PATH_BYTES).contains(&rest.len()) {
             Place::Path(rest.to_string())
         } else {
             return Err(odd());
         };
-        let speech = match over.split_once('-') {
-            Some(("kerberos", over)) => Speech::Kerberos { datagrams: over == "udp" },
-            Some((_, over)) => Speech::Dns { datagrams: over == "udp" },
-            None => Speech::Ldap,
-        };
-        Ok(Server { place, secrecy, speech })
-    }
-
-    fn datagrams(&self) -> bool {
-        matches!(self.speech, Speech::Kerberos { datagrams: true } | Speech::Dns { datagrams: true })
-    }
-
-    /// What ends a connection.
-    pub fn goodbye(&self, id: u32) -> Vec<u8> {
-        match self.speech {
-            Speech::Ldap => message(id, &[UNBIND]),
-            Speech::Kerberos { .. } | Speech::Dns { .. } => vec![],
-        }
+        Ok(Server { place, secrecy, datagrams: over == "udp" })
     }
 
     /// A socket that is connected, or will be where it need not be waited for. Whatever it is, it
@@ -104,7 +78,7 @@ impl Server {
             Place::Inet(address) => (INET, inet(address)),
             Place::Path(path) => (UNIX, unix(path)),
         };
-        let transport = if self.datagrams() { DATAGRAM } else { STREAM };
+        let transport = if self.datagrams { DATAGRAM } else { STREAM };
         let kind = transport | CLOSE_ON_EXEC | if wait { 0 } else { NONBLOCK };
         // SAFETY: every pointer is to bytes of the size that is said, and outlives its call; the
         // descriptor is new and nobody else's.
@@ -125,7 +99,7 @@ impl Server {
             made
         };
         let stream = TcpStream::from(made);
-        if family == INET && !self.datagrams() {
+        if family == INET && !self.datagrams {
             stream.set_nodelay(true)?;
         }
         Ok(stream)
@@ -160,7 +134,7 @@ pub struct Ports {
 impl Ports {
     pub fn of(server: &Server, first: u8, most: Option<u8>) -> Self {
         let address = match &server.place {
-            Place::Inet(_) if server.datagrams() => None,
+            Place::Inet(_) if server.datagrams => None,
             Place::Inet(address) if *address.ip() == Ipv4Addr::LOCALHOST => Some(*address),
             _ => None,
         };

@@ -1,20 +1,20 @@
-//! Sends LDAP, Kerberos or DNS requests that were encoded before, checks each answer and times it.
+//! Sends requests that were encoded before, checks each answer and times it.
 //!
-//! It knows little more of them than how a message is framed: requests are prepared by the lab, with
-//! the result and the number of entries that each must have. One thread and `epoll` drive all
+//! What is spoken stands in `speech.rs`, which each product has its own of, and which knows little more
+//! than how a message is framed: requests are prepared by the lab, with the result and the number of
+//! entries that each must have. One thread and `epoll` drive all
 //! connections. Without a rate, a connection begins its next operation when the last one was done;
 //! with a rate, operations begin by a clock, on whichever connection is free, and their time counts
 //! from when they should have begun. No crate is used, so that building it reaches no registry;
 //! encryption is the system's OpenSSL.
 
-mod dns;
-mod kerberos;
 mod link;
 mod load;
 mod message;
 mod plan;
 mod poll;
 mod socket;
+mod speech;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use load::{Asked, Extent, Load};
 use socket::Server;
 
-const USAGE: &str = "ldapload URL REQUESTS --connections N [--silent N] [--disturbers N] \
+const USAGE: &str = "URL REQUESTS --connections N [--silent N] [--disturbers N] \
 [--first N] [--addresses N] [--tells SECONDS] [--errors N] --limit SECONDS (--operations N | --seconds S) [--rate N]";
 
 fn main() {

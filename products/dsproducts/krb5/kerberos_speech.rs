@@ -3,31 +3,33 @@
 //! A ticket's nonce can only be read by who has the key, so a connection has one request at a time,
 //! and the name in the answer must be the one that asked.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use crate::message::{element, framed, number, Answer, Request, Waiting};
 
-use crate::message::{element, framed, number, Answer};
-
-/// A nonce that no request of the last minutes had, of whatever connection or run: two requests with
-/// the same bytes would be one to a KDC, which for two minutes sends the first one's answer again.
-pub fn nonce_after(last: u32) -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let clock = now.as_micros() as u32 & 0x3fff_ffff | 0x4000_0000; // comes again after 18 minutes
-    if clock <= last && last - clock < CLOSE {
-        last + 1
-    } else {
-        clock
-    }
+/// Nothing of a message is one: see above.
+pub fn id(_connection: usize, _connections: usize, turn: u32) -> u32 {
+    turn
 }
 
 /// A request with a nonce in its place; over TCP its length comes first.
-pub fn message(number: u32, body: &[u8], nonce: Option<usize>, datagrams: bool) -> Vec<u8> {
-    let mut made = if datagrams { vec![] } else { (body.len() as u32).to_be_bytes().to_vec() };
+pub fn message(of: &Request) -> Vec<u8> {
+    let length = (of.body.len() as u32).to_be_bytes();
+    let mut made = if of.datagrams { vec![] } else { length.to_vec() };
     let begin = made.len();
-    made.extend(body);
-    if let Some(at) = nonce {
-        made[begin + at..begin + at + 4].copy_from_slice(&number.to_be_bytes());
+    made.extend(of.body);
+    if let Some(at) = of.place {
+        made[begin + at..begin + at + 4].copy_from_slice(&of.nonce.to_be_bytes());
     }
     made
+}
+
+/// A connection is not encrypted.
+pub fn may_encrypt(_id: u32) -> Option<Vec<u8>> {
+    None
+}
+
+/// A connection ends without a word.
+pub fn goodbye(_id: u32) -> Vec<u8> {
+    vec![]
 }
 
 /// The answer to a request, once it is whole: its result is 0 or the code of an error.
@@ -35,9 +37,9 @@ pub fn answer(
     data: &[u8],
     at: usize,
     datagrams: bool,
-    asked: &[u8],
-    id: u32,
+    of: Option<Waiting>,
 ) -> Result<Option<Answer>, String> {
+    let Some(Waiting { id, body: asked }) = of else { return Ok(None) };
     let Some((begin, end)) = framed(data, at, if datagrams { 0 } else { 4 }) else {
         return Ok(None);
     };
@@ -58,7 +60,7 @@ pub fn answer(
         }
         _ => return Err(odd()),
     };
-    Ok(Some(Answer::plain(id, tag, result, end)))
+    Ok(Some(Answer::only(id, result, end)))
 }
 
 /// Who asks.
@@ -90,7 +92,6 @@ fn odd() -> String {
 }
 
 const MOST: usize = 1 << 20; // bytes of an answer
-const CLOSE: u32 = 1000; // microseconds
 const TICKET: u8 = 0x6b;
 const ERROR: u8 = 0x7e;
 // Tags of parts: of an answer, of an error, and of a request.
