@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsvalidate.answer_files import summary_text
+from dsvalidate.validation_page import summary_text
 from dsvalidate.check import Validation
 
 ROOT = Path(__file__).resolve().parents[1]
