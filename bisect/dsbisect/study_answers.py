@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import JsonValue
 
-from dsbisect.cli.levels_text import told_levels
 from dsbisect.studies import STUDIES
 from dsbisect.study import KeptKind, Study
 from dsbisect.study_lab import Answer, AnsweredLab, Scene, ThisMachine
 from dsharness.machine.host import session_id
-from dsharness.measure.metrics import METRICS
 from dsharness.model import Finding, Matrix, Value, Workload
 from dslab.known_answers import KnownAnswers
-from dsresults.compare.endured_phases import Endurance
-from dsresults.compare.load_levels import LoadLevels
-from dsresults.compare.size_growth import SizeGrowth, told_growth
-from dsresults.report.endurance_page import told_endurance, write_endurance
-from dsresults.report.levels_page import write_levels
-from dsresults.report.sizes_page import told_sizes, write_sizes
+from dsresults.page.page_files import write_answer
+from dsresults.page.page_text import line_of, text_of
 from dsresults.store import Store
 from dsresults.stored_value import stored, value_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class Form:
-    """How answers of one kind are told."""
-
-    line: Callable[[Any], str]
-    told: Callable[[Any], Iterable[str]]
-    write: Callable[[Path, Any], Path]
-
-
-def _levels_line(answer: LoadLevels) -> str:
-    return "; ".join(f"{row.row}: {row.knee}" for row in answer.rows)
-
-
-def _sizes_line(answer: SizeGrowth) -> str:
-    return "; ".join(told_growth(answer, METRICS[answer.metric]))
-
-
-def _endurance_line(answer: Endurance) -> str:
-    return answer.answer
-
-
-FORMS = {
-    "levels": Form(line=_levels_line, told=told_levels, write=write_levels),
-    "sizes": Form(line=_sizes_line, told=told_sizes, write=write_sizes),
-    "endurance": Form(line=_endurance_line, told=told_endurance, write=write_endurance),
-}
 
 
 class StudyRecord(Value):
@@ -99,12 +65,8 @@ class StudyAnswer:
 
     @property
     def finding(self) -> Finding:
-        kind, line = cast("KeptKind", self.study.kind), self.form.line(self.answer)
+        kind, line = cast("KeptKind", self.study.kind), line_of(self.answer.page())
         return Finding.now(kind, self.record, title=self.record.title, answer=line)
-
-    @property
-    def form(self) -> Form:
-        return FORMS[self.study.kind]
 
     @property
     def folder(self) -> str:
@@ -113,11 +75,11 @@ class StudyAnswer:
 
     @property
     def text(self) -> str:
-        return "\n".join(self.form.told(self.answer))
+        return text_of(self.answer.page())
 
     def write(self, folder: Path) -> Path:
         """Write its page, with the answer as JSON next to it; the page's path."""
-        return self.form.write(folder, self.answer)
+        return write_answer(folder, self.study.kind, self.answer)
 
     @classmethod
     def of(cls, finding: Finding) -> StudyAnswer:

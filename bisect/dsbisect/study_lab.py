@@ -28,6 +28,7 @@ from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
 from dslab.witnesses import LabWitnesses
+from dsresults.page.page import Answer as PageAnswer
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dssearch.planner import Rounds
@@ -39,15 +40,10 @@ if TYPE_CHECKING:
     from dsbisect.study import Study
 
 
-class Answer(Protocol):
+class Answer(PageAnswer, Protocol):
     """What a study found: a ``Value`` that is stored, printed, and shown on a page."""
 
-    @property
-    def inconclusive(self) -> bool: ...
-
     def model_dump(self, *, mode: str) -> dict[str, JsonValue]: ...
-
-    def model_dump_json(self, *, indent: int) -> str: ...
 
 
 class Runs(capacity.Runs, Protocol):

@@ -121,7 +121,7 @@ def _claims(  # noqa: PLR0913 - as given
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import load_matrix
     from dsharness.products.published_claims import published_claims
-    from dsresults.report.claims_page import told, write_claims
+    from dsresults.page.page_files import write_answer
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
 
@@ -142,5 +142,5 @@ def _claims(  # noqa: PLR0913 - as given
             repository=repo, relock=relock, keep=keep,
         )  # fmt: skip
         found = ClaimsStudy(request=request, lab=lab).answer()
-    page = write_claims(output or default_folder("claims"), found)
-    tell_answer(found, told(found), page, as_json=as_json)
+    page = write_answer(output or default_folder("claims"), "claims", found)
+    tell_answer(found, page, as_json=as_json)

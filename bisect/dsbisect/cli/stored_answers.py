@@ -85,15 +85,16 @@ def _validation(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
 
 def _claims(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsresults.compare.claim_outcomes import ClaimsAnswer
-    from dsresults.report.claims_page import told, write_claims
+    from dsresults.page.page_files import write_answer
+    from dsresults.page.page_text import text_of
     from dsresults.stored_value import value_of
 
     found = value_of(ClaimsAnswer, finding)
     return Answered(
         value=found,
-        text="\n".join(told(found)),
+        text=text_of(found.page()),
         folder="claims",
-        write=lambda folder: write_claims(folder, found),
+        write=lambda folder: write_answer(folder, "claims", found),
     )
 
 

@@ -40,7 +40,7 @@ def tell_kept(kept: StudyAnswer, output: Path | None, *, as_json: bool) -> None:
     from dsresults.report.report_source import default_folder
 
     page = kept.write(output or default_folder(kept.folder))
-    tell_answer(kept.answer, kept.form.told(kept.answer), page, as_json=as_json)
+    tell_answer(kept.answer, page, as_json=as_json)
 
 
 def tell_findings(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NoReturn, TextIO
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from sqlalchemy import Connection, Table, select
 
 from dsharness.errors import StoreError, UnreadableError, UsageError
@@ -64,7 +64,7 @@ class SampleRecord(Value):
 
 AnyRecord = Header | ImageRecord | CampaignRecord | TurnRecord | SampleRecord | FindingRecord
 Record = Annotated[AnyRecord, Field(discriminator="record")]
-RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record)
+RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record, config=ConfigDict(defer_build=True))
 
 
 LOG_HINT = "give the output of `dsbisect log --json`"

@@ -31,6 +31,7 @@ from dsharness.model import (
 )
 from dslab.campaign_loop import Answers, CampaignOrder, SampleSource
 from dslab.known_answers import KnownAnswers, UnansweredError
+from dsresults.page.page_text import text_of
 from dsresults.store import Store
 from dssearch.question import Question, Search
 
@@ -77,7 +78,7 @@ def test_an_answer_is_kept_and_found_again(study: Study, store: Store) -> None:
     shown = stored_answer(store, MATRIX, [finding.id])
     assert shown.value == kept.answer
     assert stored_answer(store, MATRIX, [kept.record.campaigns[-1]]).value == kept.answer
-    assert stored_answer(store, MATRIX, []).text == "\n".join(kept.form.told(kept.answer))
+    assert stored_answer(store, MATRIX, []).text == text_of(kept.answer.page())
 
 
 @pytest.mark.parametrize("study", [LEVELS, SIZES], ids=kinds((LEVELS, SIZES)))
