@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from inspect import Parameter, Signature
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -186,12 +187,12 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
             scene=scene, engine=engine, store=store, watcher=watcher,
             relock=around.relock, keep=around.keep,
         )  # fmt: skip
-        answer = study.play(lab) if isinstance(study, Rows) else answered(study, lab)
-    if isinstance(study, Rows):
-        request = study.request(scene)
-        tell_findings(request, answer, around.output, as_json=around.as_json, command=command)
-    else:
-        tell_kept(answer, around.output, as_json=around.as_json)
+        if isinstance(study, Rows):
+            found = study.play(lab)
+            tell = partial(tell_findings, study.request(scene), found, command=command)
+        else:
+            tell = partial(tell_kept, answered(study, lab))
+    tell(around.output, as_json=around.as_json)
 
 
-levels, sizes, endurance = map(command_of, (Levels, Sizes, Endurance))
+levels, sizes, endurance = command_of(Levels), command_of(Sizes), command_of(Endurance)
