@@ -153,19 +153,24 @@ def _answer(found: DifferenceShares, each: WorkloadShares) -> str:
 def _shares(each: WorkloadShares) -> Iterator[Content]:
     shares = each.shares
     rows = [
-        (each.factors[one.factor], spelled(one.ratio), f"{one.percent:.0f} %", _unseen(one.ratio))
+        (
+            each.factors[one.factor],
+            f"{spelled(one.ratio)}{_unseen(one.ratio)}",
+            f"{one.percent:.0f} %",
+        )
         for one in shares.shares
     ]
-    rows += [(TOGETHER, spelled(ratio), "", _unseen(ratio)) for ratio in
-             (one.ratio for one in shares.interactions)]  # fmt: skip
+    rows += [
+        (TOGETHER, f"{spelled(one.ratio)}{_unseen(one.ratio)}", "") for one in shares.interactions
+    ]
     if shares.differs:
-        rows.append(("unexplained", _factor(shares.unexplained), "", ""))
-    rows.append(("the whole difference", spelled(shares.total), "", ""))
+        rows.append(("unexplained", _factor(shares.unexplained), ""))
+    rows.append(("the whole difference", spelled(shares.total), ""))
     yield Table(
         kind="changes whole",
         caption="What of the difference comes from what: factors that multiply to the whole, with "
         "intervals of 95 %",
-        columns=("factor", "share", "of the difference", ""),
+        columns=("factor", "share", "of the difference"),
         rows=rows,
     )
     if shares.shares and not shares.whole:
@@ -268,7 +273,7 @@ def changed_settings(
 
 def _unseen(ratio: Estimate) -> str:
     low, high = ratio.interval or (0.0, 1.0)
-    return "may be none" if low <= 1 <= high else ""
+    return ", may be none" if low <= 1 <= high else ""
 
 
 def spelled(ratio: Estimate) -> str:
