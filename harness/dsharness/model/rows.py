@@ -36,7 +36,7 @@ class Family(StrEnum):
 # Which driver makes and serves it.
 SystemName = Annotated[
     str,
-    AnySystem("dirsrv", "dirsrv-tree", "freeipa", "aldpro", "openldap"),
+    AnySystem("dirsrv", "dirsrv-tree", "freeipa", "aldpro"),
 ]
 
 

@@ -6,7 +6,6 @@ from dsharness.product_folder import OfProducts
 from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.freeipa import AldPro, FreeIpa
 from dsharness.systems.ldap.install_tree import DirsrvTree
-from dsharness.systems.ldap.openldap import OpenLdap
 from dsharness.systems.system import Endpoint, Look, Seed, System
 
 SYSTEMS: OfProducts[System] = OfProducts(
@@ -15,7 +14,6 @@ SYSTEMS: OfProducts[System] = OfProducts(
         "dirsrv-tree": DirsrvTree(),
         "freeipa": FreeIpa(),
         "aldpro": AldPro(),
-        "openldap": OpenLdap(),
     },
     lambda folder: folder.systems,
 )

@@ -39,9 +39,9 @@ from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.ldap_connection import (
     check_message,
 )
-from dsharness.systems.ldap.openldap import OpenLdap
 from dsharness.systems.ldap.password_trials import changed_scheme
 from dsharness.systems.system import Seed
+from dsproducts.openldap.slapd import OpenLdap
 from dsvalidate.dirsrv.ldap_client import job as client_job
 from dsvalidate.dirsrv.ldap_client.operations import OPERATIONS, REPLIES
 from dsvalidate.dirsrv.ldap_client.passwords import BINDS, PASSWORDS

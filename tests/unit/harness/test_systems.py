@@ -20,8 +20,8 @@ from dsharness.systems.ldap import dirsrv, ns_slapd
 from dsharness.systems.ldap.directory import Site
 from dsharness.systems.ldap.freeipa import ALD_INSTALL, BOOT, POLICY, SERVE, AldPro, FreeIpa
 from dsharness.systems.ldap.ns_slapd import NsSlapd
-from dsharness.systems.ldap.openldap import OpenLdap
 from dsharness.systems.readiness import START, STOP
+from dsproducts.openldap.slapd import OpenLdap
 
 SHARED = Path("/shared")
 SETTINGS = Settings(id="default")

@@ -16,9 +16,10 @@ CORE = ("harness", "images", "builds", "results", "bisect")
 WORDS = {
     "bind": r"(?i:bind9|bind-tree|dnsload|dnsperf|named\.conf)|\bDNS\b(?! rebinding)|\bBIND's\b",
     "krb5": r"(?i:krb5|kerberos|krbload|kdc)",
+    "openldap": r"(?i:openldap|\bslapd\.conf)",
 }
 # Of products that have none yet: FreeIPA's directory is that of a realm.
-NOT_MOVED = ("harness/dsharness/systems/ldap/",)
+NOT_MOVED = ("harness/dsharness/systems/ldap/", "harness/dsharness/products/389-ds/")
 
 
 def core_files() -> list[str]:
