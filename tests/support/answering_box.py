@@ -1,4 +1,4 @@
-"""A box without a network, in which a program of the lab's own load meets a server that a test wrote."""
+"""A box without a network, in which a program of the lab meets a server that a test wrote."""
 
 from __future__ import annotations
 
