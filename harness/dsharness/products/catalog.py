@@ -35,9 +35,7 @@ HINT = "correct the file; docs/products.md says what each key means"
 def folders_in(folder: Path | None = None) -> Mapping[str, Path]:
     """Where the data of each product are, by its id: of all that there are, or below a folder."""
     if folder is None:
-        own = folders_in(Path(__file__).parent)
-        known = {**own, **{name: each.folder for name, each in product_folders().items()}}
-        return dict(sorted(known.items()))
+        return {name: product.folder for name, product in product_folders().items()}
     return {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{MAIN}"))}
 
 
