@@ -25,7 +25,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE_ROOTS = ("bisect", "builds", "harness", "images", "results", "products")
 PAGES = ("docs/*.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-PACKAGES = re.compile(r"ds(harness|images|builds|results|search|lab|many|validate|bisect)(\.|$)")
+PACKAGES = re.compile(
+    r"ds(harness|images|builds|results|search|lab|many|validate|products|bisect)(\.|$)"
+)
 
 # A question is spelled by every module of the folder of commands but these, which ask nothing of a
 # server (they list, look at, keep or clean what is there, or show progress), and by the modules
