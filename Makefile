@@ -104,6 +104,10 @@ bench-harness: develop ## how steady samples and answers are next to a noisy nei
 bench-faults: develop ## 60 random kills over real searches; BENCH="--rows 5 --commits 0" for few
 	@$(BIN)/python benchmarks/faults.py $(BENCH)
 
+.PHONY: bench-house
+bench-house: develop ## how much code, how many words, how heavy the program; BENCH=--commit=REVISION
+	@$(BIN)/python benchmarks/house.py $(BENCH)
+
 .PHONY: bench-many
 bench-many: develop ## many machines, runs and samples: what steps and pages cost; what machines gain
 	@$(BIN)/python -m benchmarks.many $(BENCH)
@@ -125,11 +129,12 @@ bench-planted: develop ## changes planted in a real tree, each named by its load
 	@$(BIN)/python -m benchmarks.planted "$(REPO)" $(BENCH)
 
 .PHONY: schema
-schema: develop ## write the JSON Schemas of matrix.yaml and report.json
+schema: develop ## write the JSON Schemas of matrix.yaml and report.json, and the page of a workload's keys
 	@$(BIN)/dsbisect matrix schema >matrix.schema.json.new
 	@mv matrix.schema.json.new matrix.schema.json
 	@$(BIN)/dsbisect report --schema >docs/report.schema.json.new
 	@mv docs/report.schema.json.new docs/report.schema.json
+	@DSBISECT_REGEN=1 $(BIN)/pytest --quiet tests/unit/project/test_workload_keys.py
 
 .PHONY: clean
 clean: ## remove what building and testing left in this folder; not results, not images

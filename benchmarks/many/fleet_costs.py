@@ -19,11 +19,11 @@ from benchmarks.many.asked_statements import asked
 from benchmarks.many.figure import Figure
 from dsharness.model import Campaign, RunState
 from dsmany.attached import begin_run
-from dsmany.shared_answers import campaigns_of, question_of
+from dsmany.shared_answers import campaigns_of
 from dsresults.store import Store
 from dssearch.planner import advance
 from dssearch.question import History
-from dssearch.search_record import search_of
+from dssearch.search_record import question_of, search_of
 
 MATRIX = Path(__file__).parents[2] / "matrix.yaml"
 STEPS, LONG_STEPS = 150, 40

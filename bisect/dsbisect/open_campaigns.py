@@ -5,12 +5,12 @@ Each is of one load on some rows, which take turns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from dsharness.errors import InconclusiveError
+from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.machine.host import session_id
 from dsharness.model import CampaignKind, Sample, Settings, Workload
 from dslab.campaign_loop import CampaignOrder, SampleSource
@@ -34,16 +34,26 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenCampaigns:
-    """Those of one kind, in one lab."""
+    """The campaigns of one kind in one lab: the ``Runs`` of this machine."""
 
     asked: Asked
     kind: CampaignKind
     lab: SampleSource
     store: Store
     watcher: Watcher
+    errors: Mapping[str, CandidateError] = field(default_factory=dict)  # of what was prepared
+    campaigns: list[str] = field(default_factory=list)  # ids of all that were asked
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        return {row: str(error) for row, error in self.errors.items()}
+
+    def refuse_failed(self) -> None:
+        for error in self.errors.values():
+            raise error
 
     def valid(
-        self, load: Workload, rows: tuple[str, ...], runs: int, later: int = 0
+        self, load: Workload, rows: Sequence[str], number: int, later: int = 0
     ) -> list[Sample]:
         """All samples of this load, when each row has so many valid runs or fails again."""
 
@@ -53,16 +63,35 @@ class OpenCampaigns:
                 for row in rows
                 if not gave_up(history.of(row))
             )
-            return runs - min(valid, default=runs)
+            return number - min(valid, default=number)
 
-        return self.samples(load, rows, missing, later)
+        return self._samples(load, tuple(rows), missing, later)
 
-    def samples(
+    def in_turn(
+        self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
+    ) -> list[list[Sample]]:
+        """The same of several loads, which take turns."""
+        samples: list[list[Sample]] = [[] for _ in loads]
+        runs = sum(len(rows) for _, rows in loads)
+        for turn in range(1, number + 1):
+            for index, (load, rows) in enumerate(loads):
+                samples[index] = self.valid(load, rows, turn, later=runs * (number - turn))
+        return samples
+
+    def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
+        """Runs of this start of the lab that follow each other: an interrupted one begins again."""
+
+        def missing(history: History) -> int:
+            return number - len(history.of(row))
+
+        return self._samples(load, (row,), missing, later, f"{self.kind}-{session_id()}")
+
+    def _samples(
         self,
         load: Workload,
         rows: tuple[str, ...],
         missing: Callable[[History], int],
-        later: int = 0,
+        later: int,
         series: str = "",
     ) -> list[Sample]:
         """All samples of this load, also those that cannot be used, when none is missing."""
@@ -83,7 +112,11 @@ class OpenCampaigns:
         with suppress(InconclusiveError):  # disturbed again and again: the answer says so
             order.run(self.watcher)
         campaign = order.unfinished
-        return self.store.samples(campaign_id=campaign.id) if campaign else []
+        if campaign is None:
+            return []
+        if campaign.id not in self.campaigns:
+            self.campaigns.append(campaign.id)
+        return self.store.samples(campaign_id=campaign.id)
 
 
 def gave_up(samples: Sequence[Sample]) -> bool:

@@ -16,7 +16,7 @@ from dsharness.model import Campaign, FleetMachine, RunState, SharedRun, Turn, T
 from dslab.watcher import Watcher
 from dsmany.fleet import FleetMember, awaits_more, fit_for, fleet_of
 from dsmany.job_queue import JobQueue
-from dsmany.shared_answers import campaigns_of, ends_of, question_of, settle_run
+from dsmany.shared_answers import campaigns_of, ends_of, settle_run
 from dsmany.shared_search import SharedStudy
 from dsresults.store import Store
 from dsresults.store.documents import (
@@ -27,7 +27,7 @@ from dsresults.store.documents import (
 )
 from dssearch.planner import history_of
 from dssearch.question import Measure, Outlook, Wanted
-from dssearch.search_record import STATISTICAL, search_of
+from dssearch.search_record import STATISTICAL, question_of, search_of
 
 LOOK_S = 0.5
 

@@ -27,6 +27,7 @@ from dsharness.model import (
     Workload,
 )
 from dslab.campaign_loop import turn_of
+from dslab.known_answers import UnansweredError, asked_before
 from dsmany.fleet import FleetMember, campaign_id_of, fit_for, lost_to, strayed
 from dsmany.job_queue import JobQueue
 from dsmany.run_noise import RunNoise, noisier, run_noise
@@ -41,10 +42,6 @@ AT_ONCE = 8  # campaigns that are looked for with one question
 T = TypeVar("T")
 # Machines that may have a turn of a run, if these have one.
 Free = Callable[[SharedRun, set[str]], list[str]]
-
-
-class UnansweredError(Exception):
-    """A question has no answer yet: nothing that follows from it can be asked."""
 
 
 def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
@@ -64,17 +61,6 @@ def settle_run(store: Store, run: SharedRun) -> None:
         store.settle_turns(campaign.id, None)
 
 
-def question_of(campaign: Campaign) -> Question:
-    """What a stored campaign asks."""
-    return Question(
-        series_id=campaign.series_id,
-        line=campaign.line,
-        workload_id=campaign.workload_id,
-        settings_id=campaign.settings_id,
-        metric=campaign.metric,
-    )
-
-
 def asked_together(asks: Sequence[Callable[[], T]]) -> tuple[T, ...]:
     """``Together`` of several machines: all are asked before one without an answer ends it."""
     answers: list[T] = []
@@ -86,30 +72,6 @@ def asked_together(asks: Sequence[Callable[[], T]]) -> tuple[T, ...]:
     if len(answers) < len(asks):
         raise UnansweredError
     return tuple(answers)
-
-
-def asked_before(
-    campaigns: Sequence[Campaign], question: Question, kind: CampaignKind
-) -> Campaign | None:
-    """The campaign that asks this: its number depends on which answers came first."""
-    same = (each for each in campaigns if (each.kind, question_of(each)) == (kind, question))
-    return next(same, None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class KnownAnswers:
-    """``Answers`` that the store has; UnansweredError for one that it has not."""
-
-    campaigns: Sequence[Campaign]
-
-    def __call__(
-        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
-    ) -> Campaign:
-        del workload, search  # the same as when it was planned
-        campaign = asked_before(self.campaigns, question, kind)
-        if campaign is None or campaign.boundary is None:
-            raise UnansweredError
-        return campaign
 
 
 @dataclass(kw_only=True)

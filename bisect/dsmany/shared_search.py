@@ -25,6 +25,7 @@ from dsharness.errors import (
 )
 from dsharness.model import Finding, RunState, SharedRun
 from dslab.campaign_loop import Answers
+from dslab.known_answers import UnansweredError
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import (
@@ -37,7 +38,7 @@ from dsmany.fleet import (
     planned_turns,
 )
 from dsmany.job_queue import JobQueue
-from dsmany.shared_answers import PlannedAnswers, UnansweredError, settle_run
+from dsmany.shared_answers import PlannedAnswers, settle_run
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dsresults.store.documents import change_document, get_document, put_document

@@ -28,24 +28,19 @@ from dsharness.model import FleetMachine, Prepared, RunState, SharedRun, Turn, T
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dslab.campaign_loop import Lease, TurnTaker, leased
+from dslab.known_answers import KnownAnswers, UnansweredError
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import BEAT_S, fit_for, fleet_of, planned_turns
 from dsmany.job_queue import JobQueue
-from dsmany.shared_answers import (
-    KnownAnswers,
-    UnansweredError,
-    campaigns_of,
-    ends_of,
-    question_of,
-    settle_run,
-)
+from dsmany.shared_answers import campaigns_of, ends_of, settle_run
 from dsmany.shared_search import Coordinator, StudyOf
 from dsmany.turn_record import SharedState, TurnGuard, UnlikeError
 from dsresults.store import Store
 from dsresults.store.documents import change_document, get_document
 from dsresults.store.fleet_records import LEASE, add_machine, put_machine
 from dssearch.question import Measure
+from dssearch.search_record import question_of
 
 TIDY_S = 1.0
 LOOK_S = 5.0  # for what no job tells

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dsharness.errors import UnreadableError
-from dsharness.model import Finding, Value
+from dsharness.model import Finding
 
 MOST_NAMED = 80  # characters of an id in a message
 OTHER = (
@@ -19,7 +19,7 @@ OTHER = (
     "someone else"
 )
 
-V = TypeVar("V", bound=Value)
+V = TypeVar("V", bound=BaseModel)
 
 
 def stored(kind: type[V], document: object, what: str) -> V:

@@ -1,4 +1,4 @@
-"""The model of docs/search-model.md as direct sums over levels: slow, and written twice."""
+"""The model of docs/search.md as direct sums over levels: slow, and written twice."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
-from dsbisect.levels_study import LevelsRequest, measure_levels
-from dsharness.matrix import find_workload
+from dsbisect.claims.claims_lab import ClaimsLab
+from dsbisect.levels_study import play_levels
+from dsbisect.studies import Levels
+from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.products.published_claims import LevelsMeasured
 from dsresults.compare.load_levels import LoadLevel
 from dsresults.compare.trial_claims import NearestFigures
@@ -15,17 +16,17 @@ PERCENT = 99.0
 
 def measure_rising_load(lab: ClaimsLab, measured: LevelsMeasured) -> NearestFigures:
     """A row at shares of what it answers: how the slowest hundredth rises."""
-    request = LevelsRequest(
-        matrix=lab.matrix,
+    study = Levels(
         rows=(measured.row,),
-        workloads=(find_workload(lab.matrix, measured.workload),),
-        settings=DEFAULT,
+        workload=measured.workload,
         shares_pct=measured.levels_pct,
         runs=measured.runs,
-        relock=lab.relock,
-        keep=lab.keep,
     )
-    found = measure_levels(request, lab.engine, lab.store, lab.watcher)
+    machine = ThisMachine(
+        scene=Scene(matrix=lab.matrix), engine=lab.engine, store=lab.store, watcher=lab.watcher,
+        relock=lab.relock, keep=lab.keep,
+    )  # fmt: skip
+    found = play_levels(study, machine)
     (row,) = found.rows
     told = [_level(level) for level in row.levels]
     return NearestFigures(

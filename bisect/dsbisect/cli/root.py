@@ -170,16 +170,16 @@ COMMANDS = {
         "OWASP's word.",
     ),
     "levels": Lazy(
-        place="levels:levels",
+        place="study_command:levels",
         summary="Measure rows under rising load: latency and rate of each level, and the knee.",
     ),
     "sizes": Lazy(
-        place="sizes:sizes",
+        place="study_command:sizes",
         summary="Measure rows on directories of several sizes: how their cost grows, and whose "
         "grows more.",
     ),
     "endurance": Lazy(
-        place="endurance:endurance",
+        place="study_command:endurance",
         summary="Load a row for a long time in phases: no operation may fail; drifts of latency "
         "and memory.",
     ),

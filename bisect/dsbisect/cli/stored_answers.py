@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dsbisect.studies import STUDIES
 from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -112,16 +113,25 @@ def _explanation(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
     )
 
 
+def _study(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
+    from dsbisect.study_answers import StudyAnswer
+
+    found = StudyAnswer.of(finding)
+    return Answered(value=found.answer, text=found.text, folder=found.folder, write=found.write)
+
+
 AGAIN: dict[FindingKind, Callable[[Finding, Store, Matrix], Answered]] = {
     "commits": _commits,
     "validation": _validation,
     "claims": _claims,
     "explanation": _explanation,
+    **dict.fromkeys(STUDIES, _study),
 }
 
 
 def check_finding(finding: Finding) -> None:
     """UnreadableError for one that its kind cannot be made of."""
+    from dsbisect.study_answers import StudyAnswer
     from dsresults.commits_result import CommitFindings
     from dsresults.compare.claim_outcomes import ClaimsAnswer
     from dsresults.compare.difference_shares import DifferenceShares
@@ -131,6 +141,9 @@ def check_finding(finding: Finding) -> None:
     from dsresults.watch.watched_series import WatchedTip
     from dsvalidate.check import Validation
 
+    if finding.kind in STUDIES:
+        StudyAnswer.of(finding)
+        return
     kinds: dict[FindingKind, type[Value]] = {
         "commits": CommitFindings, "validation": Validation, "profile": ProfilePair,
         "explanation": DifferenceShares, "claims": ClaimsAnswer, "watched": WatchedTip,
@@ -151,11 +164,22 @@ def _finding(store: Store, ids: list[str]) -> Finding | None:
     if ids:
         wanted = set(ids)
         return next(
-            (each for each in reversed(known) if wanted <= {each.id, *each.campaigns}), None
+            (finding for finding in reversed(known) if wanted <= {finding.id, *_rests_on(finding)}),
+            None,
         )
     rows = [c.finished_at or "" for c in store.campaigns(finished=True) if c.kind == "rows"]
     newest = known[-1] if known else None
     return newest if newest is not None and newest.found_at > max(rows, default="") else None
+
+
+def _rests_on(finding: Finding) -> tuple[str, ...]:
+    """Its campaigns: those of a study may get more runs, and so are no part of its id."""
+    from dsbisect.study_answers import StudyRecord
+    from dsresults.stored_value import value_of
+
+    if finding.kind in STUDIES:
+        return value_of(StudyRecord, finding).campaigns
+    return finding.campaigns
 
 
 def _chosen(store: Store, ids: list[str]) -> list[Campaign]:

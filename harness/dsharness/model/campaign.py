@@ -208,7 +208,16 @@ class Turn(Value):
 
 
 FindingKind = Literal[
-    "commits", "validation", "profile", "explanation", "claims", "watched", "alarm"
+    "commits",
+    "validation",
+    "profile",
+    "explanation",
+    "claims",
+    "watched",
+    "alarm",
+    "levels",
+    "sizes",
+    "endurance",
 ]
 
 

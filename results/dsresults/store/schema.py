@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
 SCRIPTS = Path(__file__).with_name("migrations")
-OLD_READER = "6619086e"  # the last commit that reads what is older than the first migration
+OLD_READER = "eec83689"  # the last commit that reads what is older than the first migration
 ADVISORY_LOCK = 0x6473_6269_7365_6374  # "dsbisect" in ASCII: one key for every process
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
+from dsharness.measure.metrics import METRICS
 from dsharness.model import Value
 from dsresults.number_text import significant
 from dsresults.watch.watch_state import WatchedBranchTips
@@ -151,7 +152,8 @@ def _steps(
     for tip, x in zip(tips, across, strict=True):
         if not tip.differs:
             continue
-        label = f"{significant(tip.effect)}\u00d7 {tip.direction}" if tip.effect else tip.direction
+        ratio = tip.effect if METRICS[tip.series.metric].floor is None else None
+        label = f"{significant(ratio)}\u00d7 {tip.direction}" if ratio else tip.direction
         side = "end" if x > area.width * 0.6 else "start"
         begin = x - 8 * len(label) if side == "end" else x
         fits, end = begin > end, max(end, begin + 8 * len(label))

@@ -64,7 +64,7 @@ def test_the_culprit_of_a_real_history_is_found_and_proved(lab: Path) -> None:
 
 
 def test_git_bisect_run_with_judge(lab: Path) -> None:
-    """Git's own search in an ordinary clone, typed as docs/commits.md has it."""
+    """Git's own search in an ordinary clone, typed as docs/bisecting.md has it."""
     history = made(lab, real_history)
     clone, good = lab / "clone", history.commits["test the password policy"]
     git(lab, "clone", "--quiet", f"file://{history.folder}", str(clone))

@@ -37,7 +37,8 @@ from dsharness.errors import ExitCode, InconclusiveError, InstanceError
 from dsharness.matrix import load_matrix
 from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Starts, Turn
 from dslab.campaign_loop import CampaignOrder, asked_in_turn
-from dsmany.shared_answers import UnansweredError, asked_together
+from dslab.known_answers import UnansweredError
+from dsmany.shared_answers import asked_together
 from dsresults.store import Store
 from dssearch.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
 from dssearch.forecast import LEAST_REHEARSALS

@@ -9,12 +9,13 @@ from shipped import MATRIX
 from worlds import sample_of
 
 from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop
-from dsbisect.levels_study import LevelsRequest, at_rate
+from dsbisect.levels_study import at_rate, level_rates
 from dsbisect.open_campaigns import TRIES, gave_up
+from dsbisect.studies import Levels
 from dsharness.errors import InconclusiveError
 from dsharness.loads.load_driver import run_size
 from dsharness.machine.host import session_id
-from dsharness.matrix import find_settings, find_workload
+from dsharness.matrix import find_workload
 from dsharness.measure.metrics import LATENCY, RATE
 from dsharness.model import LdaploadWorkload, Sample
 
@@ -24,13 +25,6 @@ LOAD = closed_loop(find_workload(MATRIX, "session"))
 def run(turn: int, rate: float, **changes: object) -> Sample:
     metrics = {"rate": RATE.measured(rate), "latency": LATENCY.measured(4e6 / rate)}
     return sample_of("r", 1.0, turn, **{"metrics": metrics, "session": session_id(), **changes})
-
-
-def asked(**changes: object) -> LevelsRequest:
-    return LevelsRequest(
-        matrix=MATRIX, rows=("debian-12",), workloads=(find_workload(MATRIX, "session"),),
-        settings=find_settings(MATRIX, "default"), **changes,
-    )  # fmt: skip
 
 
 def test_a_closed_loop_is_the_same_load_without_its_schedule() -> None:
@@ -68,9 +62,12 @@ def test_levels_of_a_long_name_still_have_names_of_their_own() -> None:
 
 
 def test_levels_are_shares_of_the_capacity_or_rates() -> None:
-    assert asked().rates_for(1234.0) == (308, 617, 926, 1110, 1230, 1360)
-    assert asked(rates=(1800.0, 600.0)).rates_for(1234.0) == (600, 1800)
-    assert asked(shares_pct=(100.0, 100.01)).rates_for(1234.0) == (1230,)
+    shares = Levels(rows=("debian-12",), workload="session")
+    assert level_rates(shares, 1234.0) == (308, 617, 926, 1110, 1230, 1360)
+    rates = Levels(rows=("debian-12",), workload="session", rates=(1800, 600))
+    assert level_rates(rates, 1234.0) == (600, 1800)
+    near = Levels(rows=("debian-12",), workload="session", shares_pct=(100, 100.01))
+    assert level_rates(near, 1234.0) == (1230,)
 
 
 def test_a_capacity_is_that_of_the_first_valid_runs() -> None:

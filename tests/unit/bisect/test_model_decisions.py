@@ -1,4 +1,4 @@
-"""When a search stops, and what it measures next: docs/search-model.md, the slow way."""
+"""When a search stops, and what it measures next: docs/search.md, the slow way."""
 
 from __future__ import annotations
 

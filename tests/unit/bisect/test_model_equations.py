@@ -1,4 +1,4 @@
-"""The equations of docs/search-model.md, computed the slow way on small histories."""
+"""The equations of docs/search.md, computed the slow way on small histories."""
 
 from __future__ import annotations
 

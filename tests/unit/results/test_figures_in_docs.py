@@ -1,62 +1,55 @@
 """Outputs shown in the docs are those of stored answers: a changed wording changes both.
 
 ``tests/real`` has the answers, as `dsbisect results export` writes them. After a new run, put its
-line of the finding there, and DSBISECT_REGEN=1 writes the docs.
+line of the finding there; DSBISECT_REGEN=1 writes the table of claims.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from dsharness.model import Finding
 from dsresults.compare.claim_outcomes import ClaimsAnswer
 from dsresults.compare.difference_shares import DifferenceShares
-from dsresults.compare.difference_shares import told as explained
-from dsresults.report.claims_page import told as claimed
+from dsresults.compare.difference_shares import told as text_lines
 from dsresults.store.json_lines import FindingRecord
 
 ROOT = Path(__file__).parents[3]
-LEFT_OUT = ("  published: ",)
+LEFT_OUT = "[…]"
 
 
-def explanation(finding: Finding) -> Iterator[str]:
-    yield from explained(DifferenceShares.model_validate(finding.value))
+def stored(name: str) -> Finding:
+    (line,) = (ROOT / "tests/real" / name).read_text("utf-8").splitlines()
+    return FindingRecord.model_validate_json(line).value
 
 
-def claims(finding: Finding) -> Iterator[str]:
-    """Without what each claim says of itself and of other machines."""
-    found = ClaimsAnswer.model_validate(finding.value)
-    short = {"details": (), "command": "", "elsewhere": "", "unreached": ()}
-    bare = [claim.model_copy(update=short) for claim in found.claims]
-    for line in claimed(found.model_copy(update={"claims": tuple(bare), "unreached": ()})):
-        if not line.startswith(LEFT_OUT):
-            yield line
+def test_what_is_shown_of_an_explanation_is_the_stored_answer() -> None:
+    finding = stored("explained-12-13.jsonl")
+    page = (ROOT / "docs/explain.md").read_text("utf-8")
+    command = re.escape(str(finding.value["command"]))
+    (block,) = re.findall(rf"(?<=```\n\$ {command}\n).*?(?=```)", page, re.DOTALL)
+    lines = iter("\n".join(text_lines(DifferenceShares.model_validate(finding.value))).splitlines())
+    missing = [line for line in block.splitlines() if line != LEFT_OUT and line not in lines]
+    assert missing == []
 
 
-SHOWN: list[tuple[str, str, Callable[[Finding], Iterator[str]]]] = [
-    ("docs/explain.md", "explained-12-13.jsonl", explanation),
-    ("docs/explain.md", "explained-11-12.jsonl", explanation),
-    ("docs/claims.md", "claims.jsonl", claims),
-]
-
-
-@pytest.mark.parametrize(("page", "stored", "told"), SHOWN, ids=[each[1] for each in SHOWN])
-def test_what_the_docs_show_is_a_stored_answer(
-    page: str, stored: str, told: Callable[[Finding], Iterator[str]]
-) -> None:
-    (line,) = (ROOT / "tests/real" / stored).read_text("utf-8").splitlines()
-    finding = FindingRecord.model_validate_json(line).value
-    command = str(finding.value["command"])
-    text = "\n".join(told(finding)).strip() + "\n"
-    path = ROOT / page
-    whole = path.read_text("utf-8")
-    block = re.compile(rf"(?<=```\n\$ {re.escape(command)}\n).*?(?=```)", re.DOTALL)
-    assert len(block.findall(whole)) == 1, f"{page} has no block of `{command}`"
+def test_the_table_of_claims_is_the_stored_answer() -> None:
+    path = ROOT / "docs/claims.md"
+    page, table = path.read_text("utf-8"), "\n".join(claims_table())
+    block = re.compile(r"(?<=<!-- claims -->\n).*(?=<!-- end -->)", re.DOTALL)
     if os.environ.get("DSBISECT_REGEN"):
-        path.write_text(block.sub(lambda _: text, whole), "utf-8")
-    assert block.findall(path.read_text("utf-8")) == [text]
+        path.write_text(block.sub(lambda _: f"{table}\n", page), "utf-8")
+    assert block.findall(path.read_text("utf-8")) == [f"{table}\n"]
+
+
+def claims_table() -> Iterator[str]:
+    answer = ClaimsAnswer.model_validate(stored("claims.jsonl").value)
+    yield "| claim | published | outcome | here |"
+    yield "|---|---|---|---|"
+    for claim in answer.claims:
+        axis = f" {claim.axis}" if claim.axis else ""
+        cells = (f"`{claim.id}`", claim.theirs, f"{claim.verdict}{axis}", claim.ours)
+        yield f"| {' | '.join(cells)} |"

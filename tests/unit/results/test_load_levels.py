@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seen_page import seen_page
 from worlds import sample_of
 
-from dsbisect.cli.levels import told
+from dsbisect.cli.levels_text import told_levels
 from dsharness.measure.metrics import LATENCY_P99, RATE
 from dsharness.model import Latencies, Sample
 from dsresults.compare.load_levels import (
@@ -248,7 +248,7 @@ def test_the_answer_as_text() -> None:
     found = measured().model_copy(
         update={"rows": (RowLevels.of("debian-11", 1000.0, "it may answer more", levels),)}
     )
-    assert_golden("report/levels.txt", "\n".join(told(found)) + "\n")
+    assert_golden("report/levels.txt", "\n".join(told_levels(found)) + "\n")
 
 
 def test_the_page_has_a_table_for_each_row_and_escapes_all(tmp_path) -> None:

@@ -23,7 +23,7 @@ from seen_page import seen_page
 
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import machine_now, share_cpus
-from dsharness.model import Machine
+from dsharness.model import Counts, Machine
 from dsresults.number_text import significant
 from dsresults.page_files import utc
 from dsresults.report import ReportData, render_html, render_text, report_data
@@ -350,3 +350,21 @@ def test_a_campaign_of_another_millennium_is_reported(moment):
     data = report_data(matrix_of(DEBIAN, ("bind-one",)), [dated], samples, {})
     assert moment in render_html(data)
     assert render_text(data)
+
+
+def test_an_effect_of_counts_is_told_as_counts():
+    data = decided_by("latency")
+    (section,) = data.sections
+    (column,) = section.comparison.columns
+    counts = Counts(
+        unit="flushes", before=0.0, after=2.0, before_interval=(0.0, 0.01),
+        after_interval=(1.98, 2.02), difference_interval=(1.97, 2.02),
+    )  # fmt: skip
+    boundary = column.boundary.model_copy(update={"counts": counts})
+    counted = column.model_copy(update={"boundary": boundary})
+    comparison = section.comparison.model_copy(update={"columns": (counted,)})
+    section = section.model_copy(update={"comparison": comparison})
+    text = seen_page(render_html(data.model_copy(update={"sections": (section,)}))).text
+    assert re.search(
+        r"longer, from 0 to 2 flushes an operation ?95 % intervals 0 to 0.01 and", text
+    )

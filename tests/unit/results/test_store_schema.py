@@ -19,7 +19,7 @@ from dslab.campaign_loop import leased
 from dsresults.store import Store
 from dsresults.store.database import VERSION_TABLE, Database
 from dsresults.store.location import locate
-from dsresults.store.schema import SCRIPTS, prepare
+from dsresults.store.schema import OLD_READER, SCRIPTS, prepare
 from dsresults.store.tables import METADATA
 
 NEXT = """
@@ -116,7 +116,7 @@ def test_a_store_of_an_older_form_is_one_clear_error_that_says_how_to_take_it_al
         f"the results database {place} is of an older form (schema 0007; this dsbisect reads 0010"
         " and later)"
     )
-    assert "commit 6619086e of dsbisect" in caught.value.hint
+    assert f"commit {OLD_READER} of dsbisect" in caught.value.hint
     assert "`dsbisect results export --store OLD FILE`" in caught.value.hint
     assert "`dsbisect results import --store NEW FILE`" in caught.value.hint
     assert head(place) == "0007"

@@ -111,6 +111,13 @@ def test_steps_are_marked() -> None:
     assert quiet.steps == ()
 
 
+def test_a_step_of_a_count_has_no_factor() -> None:
+    series = MAIN.model_copy(update={"metric": "fsyncs"})
+    tips = [measured(1, series=series), measured(2, "slower", series=series)]
+    (step,) = series_chart(watch_state("w", tips, ()).series[0]).steps
+    assert step.label == "slower"
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 10**7), st.sampled_from(["none", "slower", "faster", "unknown"])),

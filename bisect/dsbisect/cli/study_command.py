@@ -1,0 +1,162 @@
+"""A study as a command: its fields are the options, its docstring is the help.
+
+What all studies have in common is asked for once: where the matrix and the store are, how the runs
+are taken, and in which form the answer is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from inspect import Parameter, Signature
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+from pydantic import ValidationError
+from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
+
+from dsbisect.cli.common_options import (
+    AsJson,
+    EventLines,
+    Keep,
+    MatrixFile,
+    Relock,
+    ReportFolder,
+    StorePlace,
+)
+from dsbisect.studies import STUDIES, Study
+from dsharness.errors import UsageError
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from dsbisect.study_answers import StudyAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """What is no part of a question: where it is measured, and how its answer is told."""
+
+    matrix: MatrixFile = None
+    store: StorePlace = None
+    output: ReportFolder = None
+    relock: Relock = False
+    keep: Keep = False
+    events: EventLines = False
+    as_json: AsJson = False
+
+
+def command_of(kind: type[Study]) -> Callable[..., None]:
+    """Return the function that typer makes the command of."""
+    names = set(kind.model_fields)
+
+    def command(**words: Any) -> None:  # noqa: ANN401 - as typer reads them
+        own = {name: _value(word) for name, word in words.items() if name in names}
+        around = {name: word for name, word in words.items() if name not in names}
+        ask(_asked(kind, own), Circumstances(**around))
+
+    parameters = [*_of_study(kind), *_of_circumstances()]
+    command.__doc__ = kind.__doc__
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def _asked(kind: type[Study], words: dict[str, object]) -> Study:
+    """Return the study; UsageError that names the option of a wrong value."""
+    try:
+        return kind(**{name: word for name, word in words.items() if word is not None})
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        option = next(each for each in _of_study(kind) if each.name == fault["loc"][0])
+        name = get_args(option.annotation)[1].default  # typer has the option's name there
+        raise UsageError(
+            f"{name} {fault['input']}: {fault['msg']}", hint=f"`dsbisect {kind.kind} --help`"
+        ) from error
+
+
+def _value(word: object) -> object:
+    """Words that are given again and again, each once."""
+    return tuple(dict.fromkeys(word)) if isinstance(word, list) else word
+
+
+def _of_study(kind: type[Study]) -> Iterator[Parameter]:
+    """The settings come last of a study's own."""
+    hints = get_type_hints(kind, include_extras=True)
+    own = [name for name in kind.model_fields if name != "settings"]
+    for name in (*own, "settings"):
+        field = kind.model_fields[name]
+        plain, *more = get_args(hints[name])
+        option = next(each for each in more if isinstance(each, ParameterInfo))
+        default = Parameter.empty if field.is_required() else field.default
+        if option.parser is not None:  # its default is no text
+            plain, default = str, Parameter.empty if field.is_required() else None
+        yield _parameter(name, _on_command_line(plain), _with_range(option, field), default)
+
+
+def _on_command_line(plain: Any) -> Any:  # noqa: ANN401 - a type
+    """Typer has lists where a study has tuples."""
+    if get_origin(plain) is UnionType:
+        first, none = get_args(plain)
+        return _on_command_line(first) | none
+    return list.__class_getitem__(get_args(plain)[0]) if get_origin(plain) is tuple else plain
+
+
+def _with_range(option: ParameterInfo, field: FieldInfo) -> ParameterInfo:
+    """The option with the field's own limits; where nothing is the default, nothing is shown."""
+    limits = {"min": "ge", "max": "le"}
+    changes = {
+        name: next((getattr(each, of) for each in field.metadata if hasattr(each, of)), None)
+        for name, of in limits.items()
+    }
+    shown = not field.is_required() and field.default not in (None, ())
+    kind: type[Any] = OptionInfo if isinstance(option, OptionInfo) else ArgumentInfo
+    changes["show_default"] = shown and option.parser is None
+    made: ParameterInfo = kind(**{**vars(option), **changes})
+    return made
+
+
+def _of_circumstances() -> Iterator[Parameter]:
+    hints = get_type_hints(Circumstances, include_extras=True)
+    for field in fields(Circumstances):
+        plain, option = get_args(hints[field.name])
+        yield _parameter(field.name, plain, option, field.default)
+
+
+def _parameter(name: str, plain: Any, option: object, default: object) -> Parameter:  # noqa: ANN401
+    annotation = Annotated[plain, option]
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def ask(study: Study, around: Circumstances) -> None:
+    """Have this machine answer it, and tell the answer."""
+    from dsbisect.cli.search_progress import Events, WatchOfLabs
+    from dsbisect.study_answers import answered
+    from dsbisect.study_lab import Scene, ThisMachine
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import load_matrix
+    from dsresults.store import Store
+
+    scene = Scene(matrix=load_matrix(around.matrix))
+    scene.refuse_impossible(study)
+    engine = detect()
+    watch = Events() if around.events else WatchOfLabs()
+    with Store.open(around.store) as store, watch as watcher:
+        lab = ThisMachine(
+            scene=scene, engine=engine, store=store, watcher=watcher,
+            relock=around.relock, keep=around.keep,
+        )  # fmt: skip
+        kept = answered(study, lab)
+    tell(kept, around)
+
+
+def tell(kept: StudyAnswer, around: Circumstances) -> None:
+    """Write the page and print the answer; exit with 20 if it is inconclusive."""
+    from dsbisect.cli.page_answer import tell_answer
+    from dsresults.report.report_source import default_folder
+
+    page = kept.write(around.output or default_folder(kept.folder))
+    tell_answer(kept.answer, kept.form.told(kept.answer), page, as_json=around.as_json)
+
+
+levels, sizes, endurance = map(command_of, STUDIES.values())

@@ -1,0 +1,366 @@
+"""Every question that one can ask of rows: its fields are what the command line asks for.
+
+A study is a value. It travels to other machines, its answer is stored with it, and it is played
+again to resume, to share, and to prove an old answer. This module is light: `--help` imports it,
+and what plays a study is imported when it is played.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeGuard
+
+import typer
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName, SettingsId
+from dsharness.errors import UsageError
+
+if TYPE_CHECKING:
+    from dsbisect.study_lab import Answer, Lab, Scene
+    from dsharness.model import Value, Workload
+
+StudyKind = Literal["levels", "sizes", "endurance"]
+
+
+class Study(BaseModel):
+    """One question about rows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: ClassVar[StudyKind]
+    alone: ClassVar[str] = ""  # why several machines cannot share it
+
+    settings: SettingsId = "default"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The rows that are measured."""
+        raise NotImplementedError
+
+    @property
+    def decider(self) -> str:
+        """The metric that is looked at."""
+        return DEFAULT_METRIC
+
+    @classmethod
+    def answer_type(cls) -> type[Value]:
+        """Return the type of its answers."""
+        raise NotImplementedError
+
+    def loads(self, scene: Scene) -> tuple[Workload, ...]:
+        """Return the load of each lab, in order; refuse what can never be measured."""
+        raise NotImplementedError
+
+    def play(self, lab: Lab) -> Answer:
+        """Ask the lab, and answer: the same from the same stored runs."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Reads numbers with commas between them, each once and in order."""
+
+    option: str
+    noun: str
+    least: float
+    most: float
+    fewest: int = 1
+    many: int = 20
+    example: str
+
+    def __call__(self, text: str) -> tuple[float, ...]:
+        hint = (
+            f"write {self.fewest} to {self.many} numbers from {self.least:g} to {self.most:.9g}, "
+            f"such as {self.option} {self.example}"
+        )
+        try:
+            values = sorted({float(word) for word in text.split(",")})
+        except ValueError as error:
+            why = f"{self.option} {text}: not numbers with commas between"
+            raise UsageError(why, hint=hint) from error
+        for value in values:
+            if not self.least <= value <= self.most:
+                raise UsageError(f"{self.option} {text}: {value:.9g} is no {self.noun}", hint=hint)
+        if not self.fewest <= len(values) <= self.many:
+            raise UsageError(f"{self.option} {text}: {len(values)} given", hint=hint)
+        return tuple(values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phases:
+    """Reads shares of a top rate, from 1 to 100 %, with the part of the time of each."""
+
+    many: int = 20
+
+    def __call__(self, text: str) -> tuple[tuple[float, float], ...]:
+        hint = f"write up to {self.many} pairs of numbers, such as --phases 100:1,50:4,100:1"
+        try:
+            pairs = [[float(number) for number in word.split(":")] for word in text.split(",")]
+            phases = tuple((share, part) for share, part in pairs)
+        except ValueError as error:
+            raise UsageError(f"--phases {text}: not pairs of numbers", hint=hint) from error
+        for share, part in phases:
+            if not (1 <= share <= 100 and 0 < part < 1e6):
+                raise UsageError(f"--phases {text}: {share:g}:{part:g} is no phase", hint=hint)
+        if len(phases) > self.many:
+            raise UsageError(f"--phases: {len(phases)} phases are too many", hint=hint)
+        return phases
+
+
+Rows = Annotated[
+    tuple[str, ...],
+    typer.Argument(
+        metavar="ROW...",
+        help="Rows to measure: `dsbisect matrix show` lists them. The others are compared with the "
+        "first.",
+        show_default=False,
+    ),
+]
+
+
+class Levels(Study):
+    """Measure rows under rising load: latency and rate of each level, and the knee.
+
+    Example: dsbisect levels debian-12 debian-13 --workload search-as-user --levels 50,90,110
+
+    Example: dsbisect levels debian-12 --workload search-as-user --rates 600,1200,1800 --json
+    """
+
+    kind: ClassVar[StudyKind] = "levels"
+
+    rows: Rows
+    workload: Annotated[
+        str,
+        typer.Option(
+            "--workload", help="A workload of ldapload, or a YAML file with one; W@N: with N users."
+        ),
+    ]
+    shares_pct: Annotated[
+        tuple[float, ...] | None,
+        typer.Option(
+            "--levels",
+            metavar="PCT,...",
+            help="Levels, in per cent of what the slowest row answers. Default: "
+            "25,50,75,90,100,110.",
+            # above 200 % a run could not end in time
+            parser=Numbers(option="--levels", noun="level", least=1, most=200, example="50,90"),
+        ),
+    ] = None
+    rates: Annotated[
+        tuple[float, ...] | None,
+        typer.Option(
+            "--rates",
+            metavar="N,...",
+            help="Levels in operations a second, instead of --levels.",
+            parser=Numbers(
+                option="--rates", noun="level", least=0.1, most=100_000, example="600,1200"
+            ),
+        ),
+    ] = None
+    runs: Annotated[
+        int, Field(ge=1, le=100), typer.Option("--runs", help="Valid runs of each row and level.")
+    ] = 5
+
+    @model_validator(mode="after")
+    def _shares_or_rates(self) -> Self:
+        if self.shares_pct is not None and self.rates is not None:
+            raise UsageError(
+                "--levels and --rates: one of them is too much",
+                hint="--levels takes per cent of the capacity, --rates operations a second",
+            )
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.rows
+
+    @property
+    def decider(self) -> str:
+        return "latency-p99"
+
+    @classmethod
+    def answer_type(cls) -> type[Value]:
+        from dsresults.compare.load_levels import LoadLevels
+
+        return LoadLevels
+
+    def loads(self, scene: Scene) -> tuple[Workload, ...]:
+        from dsbisect.capacity import closed_loop
+
+        return (closed_loop(scene.workload(self.workload)),)
+
+    def play(self, lab: Lab) -> Answer:
+        from dsbisect.levels_study import play_levels
+
+        return play_levels(self, lab)
+
+
+class Sizes(Study):
+    """Measure rows on directories of several sizes: how their cost grows, and whose grows more.
+
+    Example: dsbisect sizes debian-12 debian-13 --workload search-candidates
+
+    Example: dsbisect sizes debian-13 --workload search-values --sizes 1000,30000 --metric memory
+    """
+
+    kind: ClassVar[StudyKind] = "sizes"
+    alone: ClassVar[str] = "each size is a lab of its own"
+
+    rows: Rows
+    workload: Annotated[
+        str,
+        typer.Option(
+            "--workload", help="A workload on a directory's users, or a YAML file with one."
+        ),
+    ]
+    sizes: Annotated[
+        tuple[int, ...],
+        typer.Option(
+            "--sizes",
+            metavar="N,...",
+            help="Users of the directory, up to 9999999. Default: 1000,10000,100000.",
+            parser=Numbers(
+                option="--sizes",
+                noun="number of users",
+                least=1,
+                most=9_999_999,
+                fewest=2,
+                many=10,
+                example="1000,10000,100000",
+            ),
+        ),
+    ] = (1000, 10_000, 100_000)
+    metric: MetricName = DEFAULT_METRIC
+    runs: Annotated[
+        int, Field(ge=2, le=100), typer.Option("--runs", help="Valid runs of each row and size.")
+    ] = 5
+
+    @model_validator(mode="after")
+    def _no_size_of_its_own(self) -> Self:
+        if self.workload.rpartition("@")[2].isdecimal():
+            raise UsageError(
+                f"--workload {self.workload} has a size of its own",
+                hint=f"name it without one; the sizes are those of --sizes "
+                f"{','.join(map(str, self.sizes))}",
+            )
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.rows
+
+    @property
+    def decider(self) -> str:
+        return self.metric
+
+    @classmethod
+    def answer_type(cls) -> type[Value]:
+        from dsresults.compare.size_growth import SizeGrowth
+
+        return SizeGrowth
+
+    def loads(self, scene: Scene) -> tuple[Workload, ...]:
+        from dsbisect.sizes_study import sized_loads
+
+        return sized_loads(self, scene)
+
+    def play(self, lab: Lab) -> Answer:
+        from dsbisect.sizes_study import play_sizes
+
+        return play_sizes(self, lab)
+
+
+class Endurance(Study):
+    """Load a row for a long time in phases: no operation may fail; drifts of latency and memory.
+
+    Example: dsbisect endurance debian-12 --workload search-as-user
+
+    Example: dsbisect endurance debian-13 --workload session --minutes 480 --top 80
+    """
+
+    kind: ClassVar[StudyKind] = "endurance"
+    alone: ClassVar[str] = "the same server bears all of it"
+
+    row: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROW",
+            help="Row to measure: `dsbisect matrix show` lists them.",
+            show_default=False,
+        ),
+    ]
+    workload: Annotated[
+        str,
+        typer.Option(
+            "--workload", help="A workload of ldapload that only reads, or a YAML file with one."
+        ),
+    ]
+    minutes: Annotated[
+        float,
+        Field(ge=1, le=10_080),
+        typer.Option("--minutes", help="All phases together; 480: 8 hours."),
+    ] = 5.0
+    phases: Annotated[
+        tuple[tuple[float, float], ...],
+        typer.Option(
+            "--phases",
+            metavar="PCT:PART,...",
+            help="Per cent of the top rate, and the part of the time, of each phase. Default: "
+            "100:60,67:30,33:300,100:60,67:30, as published.",
+            parser=Phases(),
+        ),
+    ] = ((100, 60), (67, 30), (33, 300), (100, 60), (67, 30))
+    # of the published test: eight hours at 1800, 1200, 600, 1800 and 1200 users
+    top_pct: Annotated[
+        float | None,
+        Field(ge=1, le=100),
+        typer.Option(
+            "--top", help="The top rate, in per cent of what the row answers. Default: 60."
+        ),
+    ] = None
+    rate: Annotated[
+        float | None,
+        Field(ge=0.1, le=100_000),
+        typer.Option("--rate", help="The top rate in operations a second, not --top."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _top_or_rate(self) -> Self:
+        if self.top_pct is not None and self.rate is not None:
+            raise UsageError(
+                "--top and --rate: one of them is too much",
+                hint="--top takes per cent of what the row answers, --rate operations a second",
+            )
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.row,)
+
+    @property
+    def decider(self) -> str:
+        return "latency-p99"
+
+    @classmethod
+    def answer_type(cls) -> type[Value]:
+        from dsresults.compare.endured_phases import Endurance as Endured
+
+        return Endured
+
+    def loads(self, scene: Scene) -> tuple[Workload, ...]:
+        from dsbisect.endurance_study import reading_load
+
+        return (reading_load(scene.workload(self.workload)),)
+
+    def play(self, lab: Lab) -> Answer:
+        from dsbisect.endurance_study import play_endurance
+
+        return play_endurance(self, lab)
+
+
+STUDIES: dict[StudyKind, type[Study]] = {study.kind: study for study in (Levels, Sizes, Endurance)}
+
+
+def is_study(kind: str) -> TypeGuard[StudyKind]:
+    """Whether answers of this kind are those of a study."""
+    return kind in STUDIES
