@@ -330,7 +330,7 @@ def test_a_sample_is_of_a_turn_that_its_machine_was_given(guarded: Guarded) -> N
             guarded.cluster.execute(
                 f"INSERT INTO turns SELECT 'given-{number}', campaign_id, 1000 + {number}, 1,"
                 f" 'planned', jsonb_set(rest::jsonb, '{{machine}}', '\"id-{machine}\"')::json"
-                " FROM turns LIMIT 1",
+                " FROM turns WHERE campaign_id = (SELECT campaign_id FROM samples LIMIT 1) LIMIT 1",
                 database=guarded.name,
             )
 
