@@ -32,6 +32,9 @@ from dsbuilds.toolchains.toolchain_image import toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.containers.engine_probe import detect
 from dsharness.matrix import load_matrix
+from dsproducts import assemble
+
+assemble()
 
 ROOT = Path(__file__).parents[1]
 COMMITS = 64

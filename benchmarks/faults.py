@@ -43,7 +43,10 @@ from dsharness.errors import ExitCode
 from dsharness.model import TurnState
 from dsharness.process.deadline import Deadline
 from dsimages.buildah import DRAFT, WORK
+from dsproducts import assemble
 from dsresults.store import Store
+
+assemble()
 
 VICTIMS = ("lab", "container", "podman", "buildah")
 LATE, MEASURING = 0.6, b" turn "  # so many kills wait until samples are taken

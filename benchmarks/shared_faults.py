@@ -35,8 +35,11 @@ from dsmany.fleet import DEAD_S
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of
 from dsmany.worker import FleetWorker
+from dsproducts import assemble
 from dsresults.store import Store
 from dsresults.store.database import VERSION_TABLE
+
+assemble()
 
 PAUSE_S = 8.0
 LATE_S = DEAD_S + 10.0

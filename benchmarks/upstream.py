@@ -31,7 +31,10 @@ from ruamel.yaml import YAML
 
 from dsharness.errors import ExitCode
 from dsharness.model import Value
+from dsproducts import assemble
 from dsresults.commits_result import CommitFindings, Culprit
+
+assemble()
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(__file__).with_suffix(".yaml")

@@ -9,6 +9,10 @@ import sys
 
 import pytest
 
+from dsproducts import assemble
+
+assemble()
+
 # Where this is set, each of the many processes would compile the whole lab for itself.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsbisect.cli.search_progress import Watch
-from dsbisect.rows_study import RowsRequest, run_study
+from dsbisect.studies import Rows
+from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.containers.engine import Engine
-from dsharness.matrix import find_series, find_settings, find_workload
 from dsharness.model import Matrix
 from dsresults.store import Store
 
@@ -32,25 +32,22 @@ class Answers:
 
 def answers(engine: Engine, matrix: Matrix) -> Answers:
     """From ready images to the answers, in a store of their own."""
-    request = RowsRequest(
-        matrix=matrix,
-        series=find_series(matrix, matrix.defaults.series),
-        workloads=tuple(find_workload(matrix, name) for name in matrix.defaults.workloads),
-        settings=find_settings(matrix, matrix.defaults.settings),
-    )
+    defaults = matrix.defaults
+    study = Rows(series=defaults.series, workload=defaults.workloads, settings=defaults.settings)
     begun = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="dsb-bench-") as folder,
         Store.open(Path(folder) / "bench.db") as store,
         Watch() as watch,
     ):
-        found = run_study(request, engine=engine, store=store, watcher=watch)
+        lab = ThisMachine(scene=Scene(matrix=matrix), engine=engine, store=store, watcher=watch)
+        found = study.play(lab)
     boundaries = [each.boundary for each in found.campaigns if each.boundary]
     named = {each.workload_id: (each.before, each.after) for each in boundaries if each.found}
     return Answers(
         told={each.workload_id: each.summary for each in boundaries},
         wrong=sum(TRUTH[workload] != ends for workload, ends in named.items()),
-        unanswered=len(request.workloads) - len(named),
+        unanswered=len(defaults.workloads) - len(named),
         samples=len(found.samples),
         used=sum(sample.valid for sample in found.samples) / max(1, len(found.samples)),
         seconds=time.monotonic() - begun,

@@ -1,0 +1,5 @@
+"""What many machines and samples cost."""
+
+from dsproducts import assemble
+
+assemble()

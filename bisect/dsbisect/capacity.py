@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from dsbisect.open_campaigns import OpenCampaigns
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.measure.metrics import LATENCY, RATE, find_metric, refuse_unfit
 from dsharness.model import LdaploadWorkload, Sample, Workload
@@ -16,6 +16,28 @@ from dsresults.number_text import significant
 CAPACITY_RUNS = 5  # always, so that more runs of what follows keep its rates
 MOST_TIMES = 2.0  # of a row's capacity: then a run is twice as long as its schedule
 CONNECTIONS = 4.0  # times what Little's law asks: else operations wait in the load
+
+
+class Runs(Protocol):
+    """Rows that are prepared, as far as they can be."""
+
+    @property
+    def metric(self) -> str: ...
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Rows that could not be prepared, and why."""
+        ...
+
+    def note(self, row: str, what: str) -> None:
+        """Tell who watches."""
+        ...
+
+    def valid(
+        self, load: Workload, rows: Sequence[str], number: int, later: int = 0
+    ) -> list[Sample]:
+        """All samples of a load, when each row has so many valid runs or fails again."""
+        ...
 
 
 def rounded_rate(rate: float) -> float:
@@ -101,14 +123,14 @@ def without_shares(workloads: Sequence[Workload], metric: str) -> tuple[Workload
 
 
 def at_shares(
-    workloads: Sequence[Workload], ends: Sequence[str], campaigns: OpenCampaigns
+    workloads: Sequence[Workload], ends: Sequence[str], runs: Runs
 ) -> tuple[Workload, ...]:
     """The same with rates: shares of what the slowest of these ends answers, which is measured.
 
     What is stored counts, so a run that continues has the same rates.
     """
     return tuple(
-        _at_share(each, each.share_pct, tuple(ends), campaigns)
+        _at_share(each, each.share_pct, tuple(ends), runs)
         if isinstance(each, LdaploadWorkload) and each.share_pct
         else each
         for each in workloads
@@ -116,21 +138,21 @@ def at_shares(
 
 
 def _at_share(
-    load: LdaploadWorkload, pct: float, ends: tuple[str, ...], campaigns: OpenCampaigns
+    load: LdaploadWorkload, pct: float, ends: tuple[str, ...], runs: Runs
 ) -> LdaploadWorkload:
-    ready = tuple(end for end in ends if end not in campaigns.lab.unmeasurable) or ends
-    measured = campaigns.valid(closed_loop(load), ready, CAPACITY_RUNS)
+    ready = tuple(end for end in ends if end not in runs.failures) or ends
+    measured = runs.valid(closed_loop(load), ready, CAPACITY_RUNS)
     capacity = capacities(ready, measured)
     slowest = min(ready, key=lambda end: capacity[end].per_s)
     per_s = capacity[slowest].per_s
     if not per_s:
         raise UsageError(
             f"workload {load.named!r} is scheduled at {pct:g} % of what rows answer, but by "
-            f"{campaigns.asked.metric} nobody counts how many operations they answer",
+            f"{runs.metric} nobody counts how many operations they answer",
             hint="write `scheduled:` with operations a second",
         )
     rate = rounded_rate(per_s * pct / 100)
-    campaigns.watcher.preparing(
+    runs.note(
         slowest,
         f"answers {significant(per_s)}/s of {load.id} in a closed loop; {pct:g} % of that is "
         f"{significant(rate)}/s",

@@ -40,7 +40,7 @@ def play_endurance(study: Endurance, lab: Lab) -> Endured:
     numbers = [max(1, round(length_s / slice_s)) for length_s in lengths_s]
     with lab.rows(study, load) as runs:
         runs.refuse_failed()
-        measured = runs.valid(load, study.names, CAPACITY_RUNS)
+        measured = runs.valid(load, (study.row,), CAPACITY_RUNS)
         capacity = Capacity.of(study.row, measured)
         top = study.rate or capacity.per_s * (study.top_pct or TOP_PCT) / 100
         rates = [rounded_rate(top * share / 100) for share, _ in study.phases]

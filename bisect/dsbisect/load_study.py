@@ -18,7 +18,7 @@ from dsbuilds.built_row import load_image
 from dsharness.containers.container import Container, running
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
-from dsharness.errors import ToolMissingError, UsageError
+from dsharness.errors import MatrixError, ToolMissingError, UsageError
 from dsharness.loads import LIVE, LiveLoad
 from dsharness.loads.load_driver import Worker
 from dsharness.machine.host import CpuShares, available_cpus
@@ -28,11 +28,10 @@ from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import LOAD_FOLDER, load_options
 from dsharness.model import (
     USER_BIND,
-    DnsloadWorkload,
     Image,
-    KrbloadWorkload,
     LdaploadWorkload,
     Matrix,
+    Row,
     Settings,
     Value,
     Workload,
@@ -41,13 +40,12 @@ from dsharness.paths import logs_home
 from dsharness.process.command import Completed, atomic_write, run
 from dsharness.process.deadline import Deadline
 from dsharness.progress import Progress
+from dsharness.systems import SYSTEMS
 from dsharness.systems.readiness import shared_folder
 from dslab.candidates import RowSupply
 from dslab.lab_conditions import LabConditions
 from dsresults.compare.driven_load import DrivenLoad, driven_load, worker_heard
 from dsresults.number_text import counted, duration, significant
-
-LiveWorkload = LdaploadWorkload | KrbloadWorkload | DnsloadWorkload
 
 PROGRAM = "locust"
 PLAN_VARIABLE = "DSBISECT_LOAD_PLAN"
@@ -88,7 +86,7 @@ class LoadRequest:
 
     matrix: Matrix
     target: str | AddressRequest  # a row, or a server that someone else runs
-    workload: LiveWorkload  # of each worker; its schedule is the worker's own rate
+    workload: Workload  # of each worker; its schedule is the worker's own rate
     settings: Settings
     workers: int = 1
     seconds: float = 60.0
@@ -107,7 +105,7 @@ class LoadRequest:
 
     def asked_per_s(self, workers: int) -> float | None:
         """What so many workers begin in a second."""
-        rate = self.workload.scheduled
+        rate = self.workload.rate
         return None if rate is None else rate * workers
 
     def __str__(self) -> str:
@@ -121,15 +119,26 @@ class LoadRequest:
         )
 
 
+def usual_load(matrix: Matrix, row: Row) -> Workload:
+    """What a row is asked for where nobody says what."""
+    usual = {load.usual for load in LIVE.values()}
+    protocol = SYSTEMS[row.system].protocol
+    for workload in matrix.workloads:
+        if workload.id in usual and workload.protocol == protocol:
+            return workload
+    raise MatrixError(
+        f"the matrix has no usual load for {row.id}, which answers {protocol}",
+        hint=f"name another with --workload; usual ones are {', '.join(sorted(usual))}",
+    )
+
+
 def live_workload(
     workload: Workload, rate: float | None, connections: int | None, workers: int
-) -> LiveWorkload:
+) -> Workload:
     """The load of one worker; UsageError for one that cannot be looked at, or not by several."""
-    hint = (
-        "take one with `tool: ldapload`, `krbload` or `dnsload`, such as search-as-user, "
-        "kerberos-preauth or dns-live; docs/workloads.md lists them"
-    )
-    if not isinstance(workload, LiveWorkload):
+    tools, usual = (", ".join(words) for words in (LIVE, (load.usual for load in LIVE.values())))
+    hint = f"take one with a `tool` of {tools}, such as {usual}; docs/workloads.md lists them"
+    if workload.tool not in LIVE:
         raise UsageError(
             f"workload {workload.named!r}: {workload.tool} says nothing while it runs", hint=hint
         )
@@ -140,7 +149,7 @@ def live_workload(
         )
     load = workload.model_copy(
         update={
-            "scheduled": rate or workload.scheduled,
+            "scheduled": rate or workload.rate,
             "threads": connections or workload.threads,
         }
     )
@@ -347,7 +356,7 @@ def _planned(
         endpoint = replace(endpoint, host=host)
     for name, text in load.files(request.workload, endpoint, number).items():
         (folder / name).write_text(text, encoding="utf-8")
-    worker = Worker(number=number, seconds=request.seconds, per_second=request.workload.scheduled)
+    worker = Worker(number=number, seconds=request.seconds, per_second=request.workload.rate)
     argv = load.live_argv(request.workload, endpoint, LOAD_FOLDER, worker)
     inside = ("podman", "exec", box.name, "sh", "-c")
     return PlannedWorker(

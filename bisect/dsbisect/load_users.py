@@ -26,6 +26,7 @@ from dsharness.loads.load_driver import LiveSeconds
 from dsharness.model import Latencies
 from dsharness.process.command import Completed, run
 from dsharness.process.deadline import Deadline
+from dsproducts import assemble
 from dsresults.compare.driven_load import (
     PERCENTILES,
     STOPPED,
@@ -34,6 +35,8 @@ from dsresults.compare.driven_load import (
     kind_figures,
 )
 from dsresults.number_text import significant, whole
+
+assemble()  # Locust started this
 
 TAB = "Exact times"
 KEPT_BYTES = 4 << 20  # of what a worker says, in memory: its last words have a line for each time

@@ -1,6 +1,6 @@
-"""Campaigns that look for nothing and have no end: what is stored counts, more may be asked.
+"""The campaigns of one lab of this machine: searches, and runs without a search.
 
-Each is of one load on some rows, which take turns.
+What is stored counts. Runs without a search have no end: more may be asked for later.
 """
 
 from __future__ import annotations
@@ -8,45 +8,55 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.machine.host import session_id
-from dsharness.model import CampaignKind, Sample, Settings, Workload
+from dsharness.model import Campaign, CampaignKind, Image, Sample, Workload
 from dslab.campaign_loop import CampaignOrder, SampleSource
+from dslab.laboratory import Laboratory
+from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
+from dslab.witnesses import LabWitnesses
+from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dssearch.planner import Rounds
-from dssearch.question import History, Question
+from dssearch.question import History, Question, Search
 
 TRIES = 4  # runs that are not valid, one after the other
 
 
-class Asked(Protocol):
-    """What a user asks: of rows, or of commits."""
-
-    @property
-    def settings(self) -> Settings: ...
-
-    @property
-    def metric(self) -> str: ...
+Asked = tuple[Question, Workload]
+SearchFor = Callable[[Workload, Sequence[Campaign]], Search]  # with the answers so far
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenCampaigns:
     """The campaigns of one kind in one lab: the ``Runs`` of this machine."""
 
-    asked: Asked
+    settings: str
+    metric: str
     kind: CampaignKind
     lab: SampleSource
     store: Store
     watcher: Watcher
+    laboratory: Laboratory | None = None  # that of this lab, for more than runs
     errors: Mapping[str, CandidateError] = field(default_factory=dict)  # of what was prepared
-    campaigns: list[str] = field(default_factory=list)  # ids of all that were asked
+    campaigns: list[str] = field(default_factory=list)  # ids of those without a search
 
     @property
     def failures(self) -> Mapping[str, str]:
-        return {row: str(error) for row, error in self.errors.items()}
+        return self.lab.unmeasurable
+
+    @property
+    def paired(self) -> bool:
+        return self.laboratory is not None and self.laboratory.paired
+
+    @property
+    def images(self) -> Mapping[str, Image]:
+        return self.laboratory.images if self.laboratory else {}
+
+    def note(self, row: str, what: str) -> None:
+        self.watcher.preparing(row, what)
 
     def refuse_failed(self) -> None:
         for error in self.errors.values():
@@ -56,16 +66,7 @@ class OpenCampaigns:
         self, load: Workload, rows: Sequence[str], number: int, later: int = 0
     ) -> list[Sample]:
         """All samples of this load, when each row has so many valid runs or fails again."""
-
-        def missing(history: History) -> int:
-            valid = (
-                sum(sample.valid for sample in history.of(row))
-                for row in rows
-                if not gave_up(history.of(row))
-            )
-            return number - min(valid, default=number)
-
-        return self._samples(load, tuple(rows), missing, later)
+        return self._samples(load, tuple(rows), valid_runs(rows, number, session_id()), later)
 
     def in_turn(
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
@@ -86,6 +87,36 @@ class OpenCampaigns:
 
         return self._samples(load, (row,), missing, later, f"{self.kind}-{session_id()}")
 
+    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
+        """One campaign for each question; answers of an interrupted run are kept."""
+        campaigns: list[Campaign] = []
+        for number, (_, workload) in enumerate(questions):
+            search = search_for(workload, campaigns)
+            order, *later = (
+                CampaignOrder(
+                    question=question, workload=load, search=search, lab=self.lab, store=self.store
+                )
+                for question, load in questions[number:]
+            )
+            left = next((campaign for one in later if (campaign := one.unfinished)), None)
+            known = left and order.answered_before(left.started_at)
+            if known and known.boundary and not order.unfinished:
+                self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
+                self.watcher.answered(known.boundary)
+                campaigns.append(known)
+            else:
+                campaigns.append(order.run(self.watcher))
+        return campaigns
+
+    def profiled(
+        self, campaigns: Sequence[Campaign], workloads: Sequence[Workload]
+    ) -> Sequence[ProfilePair]:
+        """Profile both sides of each answer."""
+        if self.laboratory is None:
+            return ()
+        witnesses = LabWitnesses(lab=self.laboratory)
+        return profile_steps(campaigns, workloads, witnesses, self.store, self.watcher)
+
     def _samples(
         self,
         load: Workload,
@@ -100,8 +131,8 @@ class OpenCampaigns:
                 series_id=series or (rows[0] if len(rows) == 1 else self.kind),
                 line=rows,
                 workload_id=load.id,
-                settings_id=self.asked.settings.id,
-                metric=self.asked.metric,
+                settings_id=self.settings,
+                metric=self.metric,
             ),
             workload=load,
             search=Rounds(missing=missing, open_end=True, later=later),
@@ -119,7 +150,26 @@ class OpenCampaigns:
         return self.store.samples(campaign_id=campaign.id)
 
 
-def gave_up(samples: Sequence[Sample]) -> bool:
-    """Whether this start of the lab should try no more; the next one does."""
-    latest = [each for each in samples if each.session == session_id()][-TRIES:]
-    return len(latest) == TRIES and not any(each.valid for each in latest)
+def valid_runs(
+    rows: Sequence[str], number: int, session: str | None = None
+) -> Callable[[History], int]:
+    """How many turns are missing until each row has so many valid runs, or fails again.
+
+    A row that fails again and again is given up for one start of a lab, if that is named.
+    """
+
+    def missing(history: History) -> int:
+        valid = (
+            sum(sample.valid for sample in history.of(row))
+            for row in rows
+            if not gave_up(history.of(row), session)
+        )
+        return number - min(valid, default=number)
+
+    return missing
+
+
+def gave_up(samples: Sequence[Sample], session: str | None = None) -> bool:
+    """Whether a row's latest runs all failed: those of a start of the lab, if that is named."""
+    latest = [sample for sample in samples if session in {None, sample.session}][-TRIES:]
+    return len(latest) == TRIES and not any(sample.valid for sample in latest)

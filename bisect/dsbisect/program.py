@@ -253,7 +253,9 @@ def _warn(why: str) -> None:
 def _run() -> NoReturn:
     try:
         from dsbisect.cli import main as run  # noqa: PLC0415 - its imports take a while
+        from dsproducts import assemble  # noqa: PLC0415 - the same
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(INTERRUPTED)
+    assemble()
     run()

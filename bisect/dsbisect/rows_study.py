@@ -8,30 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dsbisect.capacity import at_shares, without_shares
-from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.search_options import SearchOptions
 from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
-from dsharness.matrix import find_row
+from dsharness.matrix import find_row, find_series
 from dsharness.matrix.series_graph import chains
-from dsharness.measure.profiler import check_profiler
+from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
-from dslab.campaign_loop import CampaignOrder, SampleSource
+from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import RowSupply, Supply, check_loads
 from dslab.lab_conditions import LabConditions, refuse_shares
 from dslab.laboratory import Laboratory, open_lab
-from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
-from dslab.witnesses import LabWitnesses
 from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief, scatters
 from dssearch.planner import Rounds
 from dssearch.question import Question, Search
+
+if TYPE_CHECKING:
+    from dsbisect.studies import Rows
+    from dsbisect.study_lab import Lab, Scene
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +124,23 @@ class RowsRequest(RowsAsked):
         return f"name two rows that follow each other: {graph}"
 
 
+def rows_request(study: Rows, scene: Scene) -> RowsRequest:
+    """What the words of a study stand for; MatrixError for one that stands for nothing."""
+    matrix = scene.matrix
+    series = find_series(matrix, study.series or matrix.defaults.series)
+    named = {row for line in chains(series) for row in line}
+    systems = (row.system for row in matrix.rows if row.id in named)
+    return RowsRequest(
+        matrix=matrix,
+        series=series,
+        workloads=tuple(map(scene.workload, study.workload)) or scene.usual_workloads(systems),
+        settings=scene.settings(study),
+        metric=find_metric(study.metric).name,
+        good=study.good,
+        bad=study.bad,
+    )
+
+
 def _cut(line: tuple[str, ...], good: str | None, bad: str | None) -> tuple[str, ...]:
     """The part of a line from good to bad; empty where it holds neither in that order."""
     if (good and good not in line) or (bad and bad not in line):
@@ -154,69 +173,37 @@ class Findings:
     images: dict[str, Image]
     profiles: tuple[ProfilePair, ...] = ()
 
+    @classmethod
+    def of(cls, campaigns: Sequence[Campaign], store: Store) -> Findings:
+        """What the store holds of these campaigns."""
+        samples, images = store.measured_in(campaigns)
+        return cls(
+            campaigns=tuple(campaigns),
+            samples=tuple(samples),
+            images=images,
+            profiles=stored_profiles(store, (campaign.id for campaign in campaigns)),
+        )
 
-def run_study(
-    request: RowsRequest,
-    *,
-    engine: Engine,
-    store: Store,
-    watcher: Watcher,
-    options: SearchOptions | None = None,
-) -> Findings:
+
+def play_rows(study: Rows, lab: Lab) -> Findings:
     """Prepare every row once, then search each line with each workload."""
-    if request.profile:
-        check_profiler()
-    lines = request.lines
-    rows = request.rows
-    ends = tuple(dict.fromkeys(end for line in lines for end in (line[0], line[-1])))
-    questions = len(lines) * len(request.workloads)
-    looped = replace(request, workloads=without_shares(request.workloads, request.metric))
-    with row_lab(
-        looped, rows, questions, engine=engine, store=store, watcher=watcher
-    ) as laboratory:
-        closed = OpenCampaigns(
-            asked=request, kind="levels", lab=laboratory, store=store, watcher=watcher
-        )
-        request = replace(request, workloads=at_shares(request.workloads, ends, closed))
-        how = replace(options or SearchOptions(), paired=laboratory.paired)
-        campaigns = _answer_all(request, laboratory, store, watcher, how)
-        profiles = (
-            profile_steps(
-                campaigns, request.workloads, LabWitnesses(lab=laboratory), store, watcher
-            )
-            if request.profile
-            else stored_profiles(store, (campaign.id for campaign in campaigns))
-        )
-        images = laboratory.images
-    samples = [
-        sample for campaign in campaigns for sample in store.samples(campaign_id=campaign.id)
-    ]
-    return Findings(
-        campaigns=tuple(campaigns), samples=tuple(samples), images=images, profiles=profiles
-    )
+    request = study.request(lab.scene)
+    ends = tuple(dict.fromkeys(end for line in request.lines for end in (line[0], line[-1])))
+    with lab.rows(study, *study.loads(lab.scene)) as runs:
+        request = replace(request, workloads=at_shares(request.workloads, ends, runs))
+        options = replace(study.options, paired=runs.paired)
 
+        def search_for(workload: Workload, answered: Sequence[Campaign]) -> Search:
+            return rows_search(options, workload, answered)
 
-def _answer_all(
-    request: RowsRequest, lab: SampleSource, store: Store, watcher: Watcher, options: SearchOptions
-) -> list[Campaign]:
-    """One campaign for each question; answers of an interrupted run are kept."""
-    asked = request.questions
-    campaigns: list[Campaign] = []
-    for number, (_, workload) in enumerate(asked):
-        search = rows_search(options, workload, campaigns)
-        order, *later = (
-            CampaignOrder(question=question, workload=load, search=search, lab=lab, store=store)
-            for question, load in asked[number:]
+        campaigns = runs.searched(request.questions, search_for)
+        profiles = runs.profiled(campaigns, request.workloads) if study.profile else ()
+        found = Findings.of(campaigns, lab.store)
+        return replace(
+            found,
+            images={**found.images, **runs.images},
+            profiles=tuple(profiles) or found.profiles,
         )
-        left = next((campaign for each in later if (campaign := each.unfinished)), None)
-        known = left and order.answered_before(left.started_at)
-        if known and known.boundary and not order.unfinished:
-            watcher.resumed(known, len(store.samples(campaign_id=known.id)))
-            watcher.answered(known.boundary)
-            campaigns.append(known)
-        else:
-            campaigns.append(order.run(watcher))
-    return campaigns
 
 
 def rows_search(options: SearchOptions, workload: Workload, answered: Sequence[Campaign]) -> Search:

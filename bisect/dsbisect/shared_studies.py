@@ -1,16 +1,174 @@
-"""Reads what a shared run asks, of either kind."""
+"""Studies as several machines read them: each plays the same study from the answers that are known.
+
+What travels is the study, with its matrix and lock and the workloads that files hold. A search
+over commits has a document of its own.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import cast
+
+from pydantic import JsonValue
 
 from dsbisect.commits.shared_commits import SharedCommits
-from dsbisect.shared_request import follow_lock
-from dsbisect.shared_rows import SharedRows
-from dsharness.model import SharedRun
+from dsbisect.shared_request import MatrixTexts, document_in, follow_lock, refuse_unshared
+from dsbisect.studies import KEPT, STUDIES, KeptKind, Study, StudyKind
+from dsbisect.study_answers import StudyAnswer
+from dsbisect.study_lab import AnsweredLab, Scene, ThisMachine
+from dsharness.containers.engine import Engine
+from dsharness.errors import StoreError, UsageError
+from dsharness.measure.profiler import check_profiler
+from dsharness.model import (
+    Campaign,
+    CampaignKind,
+    Finding,
+    Prepared,
+    SharedRun,
+    Value,
+    Workload,
+)
+from dsimages.image_set import lock_of
+from dslab.campaign_loop import Answers
+from dslab.laboratory import Laboratory
+from dslab.watcher import Watcher
+from dsmany.shared_answers import asked_together
+from dsresults.profile_pair import ProfilePair
+from dsresults.store import Store
+from dsresults.stored_value import stored
+from dssearch.question import Question, Search
 
-Shared = SharedRows | SharedCommits
+
+class StudyDocument(Value):
+    """What a worker must know."""
+
+    kind: StudyKind
+    study: dict[str, JsonValue]
+    matrix: MatrixTexts
+    workloads: dict[str, Workload]  # by the name that the study gives them
+    keep: bool = False
+
+
+def document_of(
+    study: Study, scene: Scene, *, relock: bool = False, keep: bool = False
+) -> dict[str, JsonValue]:
+    """The request as JSON; UsageError for what machines cannot share."""
+    refuse_unshared({"--relock": relock})
+    if study.alone:
+        raise UsageError(
+            f"--on: {study.kind} is for one machine: {study.alone}", hint="leave out --on"
+        )
+    study.loads(scene)  # which reads the workloads
+    document = StudyDocument(
+        kind=study.kind,
+        study=study.model_dump(mode="json"),
+        matrix=MatrixTexts.of(scene.matrix),
+        workloads=scene.workloads,
+        keep=keep,
+    )
+    return document.model_dump(mode="json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedQuestion:
+    """A ``SharedStudy`` of rows."""
+
+    study: Study
+    scene: Scene
+    run: SharedRun
+    keep: bool
+
+    @classmethod
+    def of(cls, run: SharedRun) -> SharedQuestion:
+        """A run's request as it was asked."""
+        document = document_in(StudyDocument, run)
+        what = f"study of run {run.id}"
+        return cls(
+            study=stored(STUDIES[document.kind], document.study, what),
+            scene=Scene(matrix=document.matrix.loaded(run), workloads=document.workloads),
+            run=run,
+            keep=document.keep,
+        )
+
+    @cached_property
+    def loads(self) -> tuple[Workload, ...]:
+        return self.study.loads(self.scene)
+
+    @property
+    def begins_with(self) -> tuple[str, ...]:
+        return self.study.names(self.scene)
+
+    @property
+    def questions(self) -> int:
+        return self.study.questions(self.scene)
+
+    @property
+    def lock(self) -> str:
+        return lock_of(self.scene.matrix).text
+
+    @property
+    def profiled(self) -> bool:
+        return self.study.profiled
+
+    def answer(self, answers: Answers, store: Store, *, prepared: Prepared) -> Finding | None:
+        """Ask all; there is nothing to keep but the answers, where campaigns tell the whole."""
+        asked: list[Campaign] = []
+
+        def ask(
+            question: Question, workload: Workload, search: Search, kind: CampaignKind
+        ) -> Campaign:
+            asked.append(answers(question, workload, search, kind))
+            return asked[-1]
+
+        failures = {load.id: prepared.unmeasurable for load in self.loads}
+        lab = AnsweredLab(
+            scene=self.scene, store=store, answers=ask, together=asked_together,
+            failures=failures, paired=prepared.paired,
+        )  # fmt: skip
+        answer = self.study.play(lab)
+        if self.study.kind not in KEPT:
+            return None
+        campaigns = tuple(dict.fromkeys(campaign.id for campaign in asked))
+        return StudyAnswer.found(self.study, answer, self.scene, campaigns, failures).finding
+
+    def profile(
+        self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
+    ) -> Sequence[ProfilePair]:
+        """Play it again, over this machine's lab, which profiles what was found."""
+        check_profiler()
+        known = AnsweredLab(
+            scene=self.scene, store=store, answers=answers, failures={}, paired=lab.paired,
+            laboratory=lab, watcher=watcher,
+        )  # fmt: skip
+        pairs: Sequence[ProfilePair] = self.study.play(known).profiles
+        return pairs
+
+    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+        """All were prepared at the start."""
+
+    def lab(
+        self, engine: Engine, store: Store, watcher: Watcher
+    ) -> AbstractContextManager[Laboratory]:
+        machine = ThisMachine(
+            scene=self.scene, engine=engine, store=store, watcher=watcher, keep=self.keep
+        )
+        return machine.lab(self.study, *self.loads)
+
+    def stored_answer(self, campaigns: Sequence[Campaign], store: Store) -> StudyAnswer:
+        """The answer of a run that has ended, which has asked these."""
+        ids = {campaign.id for campaign in campaigns}
+        for finding in reversed(store.findings(cast("KeptKind", self.study.kind))):
+            kept = StudyAnswer.of(finding)
+            if set(kept.record.campaigns) <= ids:
+                return kept
+        raise StoreError(f"{store} holds no answer of run {self.run.id}", hint="give it again")
+
+
+Shared = SharedQuestion | SharedCommits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,4 +192,4 @@ class SharedStudies:
 
 def shared_study(run: SharedRun) -> Shared:
     """What a run asks."""
-    return SharedCommits.of(run) if run.request.get("kind") == "commits" else SharedRows.of(run)
+    return SharedCommits.of(run) if run.request.get("kind") == "commits" else SharedQuestion.of(run)

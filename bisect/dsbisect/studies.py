@@ -8,19 +8,36 @@ and what plays a study is imported when it is played.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName, SettingsId
+from dsbisect.cli.common_options import (
+    DEFAULT_METRIC,
+    EveryStep,
+    Expected,
+    Inside,
+    Level,
+    MaxBuilds,
+    MaxHours,
+    MaxRuns,
+    MetricName,
+    Profiled,
+    SettingsId,
+    Smallest,
+)
+from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
+    from dsbisect.rows_study import Findings, RowsRequest
     from dsbisect.study_lab import Answer, Lab, Scene
-    from dsharness.model import Value, Workload
+    from dsharness.model import CampaignKind, Value, Workload
 
-StudyKind = Literal["levels", "sizes", "endurance"]
+StudyKind = Literal["rows", "levels", "sizes", "endurance"]
+KeptKind = Literal["levels", "sizes", "endurance"]  # its answer is more than its campaigns' answers
+KEPT: tuple[KeptKind, ...] = get_args(KeptKind)
 
 
 class Study(BaseModel):
@@ -29,13 +46,28 @@ class Study(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: ClassVar[StudyKind]
     alone: ClassVar[str] = ""  # why several machines cannot share it
+    paired: ClassVar[bool] = False  # two rows are measured at the same time, where that can be
 
     settings: SettingsId = "default"
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The rows that are measured."""
+    def runs_kind(self) -> CampaignKind:
+        """What campaigns of its runs without a search are."""
+        return self.kind
+
+    @property
+    def profiled(self) -> bool:
+        """Whether both sides of what is found are profiled."""
+        return False
+
+    def names(self, scene: Scene) -> tuple[str, ...]:
+        """Return the rows that are measured."""
         raise NotImplementedError
+
+    def questions(self, scene: Scene) -> int:
+        """Return how many answers a lab is asked for, as far as that is known before."""
+        del scene
+        return 1
 
     @property
     def decider(self) -> str:
@@ -51,7 +83,7 @@ class Study(BaseModel):
         """Return the load of each lab, in order; refuse what can never be measured."""
         raise NotImplementedError
 
-    def play(self, lab: Lab) -> Answer:
+    def play(self, lab: Lab) -> Any:  # noqa: ANN401 - of a type of its own
         """Ask the lab, and answer: the same from the same stored runs."""
         raise NotImplementedError
 
@@ -107,7 +139,7 @@ class Phases:
         return phases
 
 
-Rows = Annotated[
+RowNames = Annotated[
     tuple[str, ...],
     typer.Argument(
         metavar="ROW...",
@@ -116,6 +148,107 @@ Rows = Annotated[
         show_default=False,
     ),
 ]
+
+
+class Search(Study):
+    """A question with a search: what it looks at, how sure its answer must be, for which budget."""
+
+    paired: ClassVar[bool] = True
+
+    metric: MetricName = DEFAULT_METRIC
+    level: Level = SearchOptions.level
+    max_runs: MaxRuns = SearchOptions.max_runs
+    max_builds: MaxBuilds = None
+    max_hours: MaxHours = None
+    smallest: Smallest = None
+    expected: Expected = None
+    inside: Inside = 0
+    every: EveryStep = False
+    profile: Profiled = False
+
+    @model_validator(mode="after")
+    def _refuse_wrong_options(self) -> Self:
+        _ = self.options
+        return self
+
+    @property
+    def options(self) -> SearchOptions:
+        """How to search; UsageError for what cannot be meant."""
+        return SearchOptions(
+            level=self.level,
+            max_runs=self.max_runs,
+            max_builds=self.max_builds,
+            max_hours=self.max_hours,
+            smallest_pct=self.smallest,
+            expected_pct=self.expected,
+            inside=self.inside,
+            every=self.every,
+        )
+
+    @property
+    def decider(self) -> str:
+        return self.metric
+
+    @property
+    def profiled(self) -> bool:
+        return self.profile
+
+
+class Rows(Search):
+    """Find where fast turns slow along a series of rows.
+
+    Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
+    --workload bind-one
+
+    Example: dsbisect bisect rows --series debian --workload bind-one
+    --on postgresql://lab@db.example.org/dsbisect --machines 2..4
+    """
+
+    kind: ClassVar[StudyKind] = "rows"
+
+    series: Annotated[
+        str | None, typer.Option("--series", help="The series to search. Default: the matrix's.")
+    ] = None
+    good: Annotated[
+        str | None, typer.Option("--good", help="Row to start at; default: the first.")
+    ] = None
+    bad: Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")] = (
+        None
+    )
+    workload: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--workload",
+            help="Repeatable: a workload, or a YAML file with one; W@N: with N users. Default: the "
+            "matrix's that fit.",
+        ),
+    ] = ()
+
+    @property
+    def runs_kind(self) -> CampaignKind:
+        return "levels"  # of what its rows answer in a closed loop
+
+    def request(self, scene: Scene) -> RowsRequest:
+        """Return what its words stand for."""
+        from dsbisect.rows_study import rows_request
+
+        return rows_request(self, scene)
+
+    def names(self, scene: Scene) -> tuple[str, ...]:
+        return self.request(scene).rows
+
+    def questions(self, scene: Scene) -> int:
+        return len(self.request(scene).questions)
+
+    def loads(self, scene: Scene) -> tuple[Workload, ...]:
+        from dsbisect.capacity import without_shares
+
+        return without_shares(self.request(scene).workloads, self.metric)
+
+    def play(self, lab: Lab) -> Findings:
+        from dsbisect.rows_study import play_rows
+
+        return play_rows(self, lab)
 
 
 class Levels(Study):
@@ -128,7 +261,7 @@ class Levels(Study):
 
     kind: ClassVar[StudyKind] = "levels"
 
-    rows: Rows
+    rows: RowNames
     workload: Annotated[
         str,
         typer.Option(
@@ -170,8 +303,8 @@ class Levels(Study):
             )
         return self
 
-    @property
-    def names(self) -> tuple[str, ...]:
+    def names(self, scene: Scene) -> tuple[str, ...]:
+        del scene
         return self.rows
 
     @property
@@ -206,7 +339,7 @@ class Sizes(Study):
     kind: ClassVar[StudyKind] = "sizes"
     alone: ClassVar[str] = "each size is a lab of its own"
 
-    rows: Rows
+    rows: RowNames
     workload: Annotated[
         str,
         typer.Option(
@@ -245,8 +378,8 @@ class Sizes(Study):
             )
         return self
 
-    @property
-    def names(self) -> tuple[str, ...]:
+    def names(self, scene: Scene) -> tuple[str, ...]:
+        del scene
         return self.rows
 
     @property
@@ -333,8 +466,8 @@ class Endurance(Study):
             )
         return self
 
-    @property
-    def names(self) -> tuple[str, ...]:
+    def names(self, scene: Scene) -> tuple[str, ...]:
+        del scene
         return (self.row,)
 
     @property
@@ -358,9 +491,6 @@ class Endurance(Study):
         return play_endurance(self, lab)
 
 
-STUDIES: dict[StudyKind, type[Study]] = {study.kind: study for study in (Levels, Sizes, Endurance)}
-
-
-def is_study(kind: str) -> TypeGuard[StudyKind]:
-    """Whether answers of this kind are those of a study."""
-    return kind in STUDIES
+STUDIES: dict[StudyKind, type[Study]] = {
+    study.kind: study for study in (Rows, Levels, Sizes, Endurance)
+}

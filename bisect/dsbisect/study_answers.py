@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import JsonValue
 
-from dsbisect.cli.levels_text import told_levels
-from dsbisect.studies import STUDIES, Study, StudyKind
-from dsbisect.study_lab import Answer, Scene, StoreAlone, ThisMachine
-from dsharness.measure.metrics import METRICS
+from dsbisect.studies import STUDIES, KeptKind, Study
+from dsbisect.study_lab import Answer, AnsweredLab, Scene, ThisMachine
+from dsharness.machine.host import session_id
 from dsharness.model import Campaign, Finding, Matrix, Value, Workload
-from dsresults.compare.endured_phases import Endurance
-from dsresults.compare.load_levels import LoadLevels
-from dsresults.compare.size_growth import SizeGrowth, told_growth
-from dsresults.report.endurance_page import told_endurance, write_endurance
-from dsresults.report.levels_page import write_levels
-from dsresults.report.sizes_page import told_sizes, write_sizes
+from dslab.known_answers import KnownAnswers
+from dsresults.page.page_files import write_answer
+from dsresults.page.page_text import line_of, text_of
 from dsresults.store import Store
 from dsresults.stored_value import stored, value_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class Form:
-    """How answers of one kind are told."""
-
-    line: Callable[[Any], str]
-    told: Callable[[Any], Iterable[str]]
-    write: Callable[[Path, Any], Path]
-
-
-def _levels_line(answer: LoadLevels) -> str:
-    return "; ".join(f"{row.row}: {row.knee}" for row in answer.rows)
-
-
-def _sizes_line(answer: SizeGrowth) -> str:
-    return "; ".join(told_growth(answer, METRICS[answer.metric]))
-
-
-def _endurance_line(answer: Endurance) -> str:
-    return answer.answer
-
-
-FORMS = {
-    "levels": Form(line=_levels_line, told=told_levels, write=write_levels),
-    "sizes": Form(line=_sizes_line, told=told_sizes, write=write_sizes),
-    "endurance": Form(line=_endurance_line, told=told_endurance, write=write_endurance),
-}
 
 
 class StudyRecord(Value):
     """What a finding of a study holds."""
 
     study: dict[str, JsonValue]
+    title: str
+    session: str  # the start of the lab that found it
     workloads: dict[str, Workload]  # by the name that the study gives them
     campaigns: tuple[str, ...]
     failures: dict[str, dict[str, str]]  # of rows that could not be prepared, by load
@@ -71,14 +41,31 @@ class StudyAnswer:
     answer: Any  # of the study's own type
     until: str = ""
 
-    @property
-    def form(self) -> Form:
-        return FORMS[self.study.kind]
+    @classmethod
+    def found(
+        cls,
+        study: Study,
+        answer: Answer,
+        scene: Scene,
+        campaigns: tuple[str, ...],
+        failures: Mapping[str, Mapping[str, str]],
+    ) -> StudyAnswer:
+        """An answer that was found just now."""
+        record = StudyRecord(
+            study=study.model_dump(mode="json"),
+            title=f"{study.kind}: {', '.join((*study.names(scene), *scene.workloads))}",
+            session=session_id(),
+            workloads=scene.workloads,
+            campaigns=campaigns,
+            failures={load: dict(why) for load, why in failures.items()},
+            answer=answer.model_dump(mode="json"),
+        )
+        return cls(study=study, record=record, answer=answer)
 
     @property
-    def title(self) -> str:
-        asked_of = ", ".join((*self.study.names, *self.record.workloads))
-        return f"{self.study.kind}: {asked_of}"
+    def finding(self) -> Finding:
+        kind, line = cast("KeptKind", self.study.kind), line_of(self.answer.page())
+        return Finding.now(kind, self.record, title=self.record.title, answer=line)
 
     @property
     def folder(self) -> str:
@@ -87,16 +74,16 @@ class StudyAnswer:
 
     @property
     def text(self) -> str:
-        return "\n".join(self.form.told(self.answer))
+        return text_of(self.answer.page())
 
     def write(self, folder: Path) -> Path:
         """Write its page, with the answer as JSON next to it; the page's path."""
-        return self.form.write(folder, self.answer)
+        return write_answer(folder, self.study.kind, self.answer)
 
     @classmethod
     def of(cls, finding: Finding) -> StudyAnswer:
         """Read what a finding holds; UnreadableError where this version cannot."""
-        kind = STUDIES[cast("StudyKind", finding.kind)]
+        kind = STUDIES[cast("KeptKind", finding.kind)]
         record = value_of(StudyRecord, finding)
         what = f"finding {finding.id!r} ({finding.kind})"
         return cls(
@@ -109,32 +96,29 @@ class StudyAnswer:
     def again(self, store: Store, matrix: Matrix) -> Answer:
         """Play the study from the store alone; UnansweredError where runs are missing."""
         campaigns = store.get_all(Campaign, self.record.campaigns)
-        lab = StoreAlone(
+        lab = AnsweredLab(
             scene=Scene(matrix=matrix, workloads=dict(self.record.workloads)),
             store=store,
-            campaigns=tuple(campaigns),
+            answers=KnownAnswers(campaigns=tuple(campaigns), open_too=True),
             failures=self.record.failures,
+            session=self.record.session,
             until=self.until,
         )
-        return self.study.play(lab)
+        answer: Answer = self.study.play(lab)
+        return answer
 
 
 def answered(study: Study, lab: ThisMachine) -> StudyAnswer:
     """Play a study on this machine, and keep its answer."""
     loads = study.loads(lab.scene)
-    if len(loads) > 1:  # several labs: what they prepare is told before the first
-        names = [f"{row} for {load.named}" for load in loads for row in study.names]
-        lab.watcher.begin(names, 1)
+    if study.alone and len(loads) > 1:  # several labs: what they prepare is told before the first
+        rows = study.names(lab.scene)
+        lab.watcher.begin([f"{row} for {load.named}" for load in loads for row in rows], 1)
     answer = study.play(lab)
-    record = StudyRecord(
-        study=study.model_dump(mode="json"),
-        workloads=lab.scene.workloads,
-        campaigns=tuple(id_ for runs in lab.opened.values() for id_ in runs.campaigns),
-        failures={load: dict(runs.failures) for load, runs in lab.opened.items()},
-        answer=answer.model_dump(mode="json"),
-    )
-    kept = StudyAnswer(study=study, record=record, answer=answer)
-    finding = Finding.now(study.kind, record, title=kept.title, answer=kept.form.line(answer))
-    if all(known.value != finding.value for known in lab.store.findings(study.kind)):
-        lab.store.put(finding)
+    campaigns = tuple(id_ for runs in lab.opened.values() for id_ in runs.campaigns)
+    failures = {load: runs.failures for load, runs in lab.opened.items()}
+    kept = StudyAnswer.found(study, answer, lab.scene, campaigns, failures)
+    before = (StudyAnswer.of(known) for known in lab.store.findings(kept.finding.kind))
+    if all((known.study, known.answer) != (study, answer) for known in before):
+        lab.store.put(kept.finding)
     return kept

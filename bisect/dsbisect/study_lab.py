@@ -1,27 +1,38 @@
-"""Who answers a study: this machine, or the store alone.
+"""Who answers a study: this machine, or answers that are known, such as those of a fleet.
 
-Both give the runs that a study asks for. What is stored counts: a study that was interrupted
+All give the runs that a study asks for. What is stored counts: a study that was interrupted
 continues, and one that was answered is answered again without a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from dsbisect.open_campaigns import OpenCampaigns
+from dsbisect import capacity
+from dsbisect.open_campaigns import Asked, OpenCampaigns, SearchFor, valid_runs
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError
 from dsharness.matrix import find_row, find_settings, find_workload
-from dsharness.model import Campaign, CampaignKind, Matrix, Sample, Settings, Workload
+from dsharness.measure.profiler import check_profiler
+from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemName, Workload
+from dslab.campaign_loop import Answers, Together, asked_in_turn
 from dslab.candidates import check_loads
-from dslab.known_answers import UnansweredError
+from dslab.lab_conditions import default_workloads
+from dslab.laboratory import Laboratory
+from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
+from dslab.witnesses import LabWitnesses
+from dsresults.page.page import Answer as PageAnswer
+from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
+from dssearch.planner import Rounds
+from dssearch.question import Question
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -29,43 +40,47 @@ if TYPE_CHECKING:
     from dsbisect.studies import Study
 
 
-class Answer(Protocol):
+class Answer(PageAnswer, Protocol):
     """What a study found: a ``Value`` that is stored, printed, and shown on a page."""
-
-    @property
-    def inconclusive(self) -> bool: ...
 
     def model_dump(self, *, mode: str) -> dict[str, JsonValue]: ...
 
-    def model_dump_json(self, *, indent: int) -> str: ...
 
-
-class Runs(Protocol):
-    """Rows that are prepared for a load, as far as they can be."""
+class Runs(capacity.Runs, Protocol):
+    """Rows that are prepared for loads, as far as they can be."""
 
     @property
-    def failures(self) -> Mapping[str, str]:
-        """Rows that could not be prepared, and why."""
+    def paired(self) -> bool:
+        """Whether two rows are measured at the same time."""
+        ...
+
+    @property
+    def images(self) -> Mapping[str, Image]:
+        """The images that were made, by their keys, as far as they are here."""
         ...
 
     def refuse_failed(self) -> None:
         """Raise the error of the first row that could not be prepared."""
         ...
 
-    def valid(
-        self, load: Workload, rows: Sequence[str], number: int, later: int = 0
-    ) -> list[Sample]:
-        """All samples of a load, when each row has so many valid runs or fails again."""
-        ...
-
     def in_turn(
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
     ) -> list[list[Sample]]:
-        """The same of several loads, which take turns, each on rows of its own."""
+        """What ``valid`` gives of several loads, which take turns, each on rows of its own."""
         ...
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
         """So many runs that follow each other on one server, whether they are valid or not."""
+        ...
+
+    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
+        """The answer to each question; a search may know those before it."""
+        ...
+
+    def profiled(
+        self, campaigns: Sequence[Campaign], workloads: Sequence[Workload]
+    ) -> Sequence[ProfilePair]:
+        """Profile both sides of each answer, where there is a lab."""
         ...
 
 
@@ -75,8 +90,11 @@ class Lab(Protocol):
     @property
     def scene(self) -> Scene: ...
 
-    def rows(self, study: Study, load: Workload) -> AbstractContextManager[Runs]:
-        """Prepare the rows of a study for a load; leaving it ends their servers."""
+    @property
+    def store(self) -> Store: ...
+
+    def rows(self, study: Study, *loads: Workload) -> AbstractContextManager[Runs]:
+        """Prepare the rows of a study for these loads; leaving it ends their servers."""
         ...
 
 
@@ -93,12 +111,18 @@ class Scene:
             self.workloads[name] = find_workload(self.matrix, name)
         return self.workloads[name]
 
+    def usual_workloads(self, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
+        """Return those of the matrix that these systems can answer."""
+        loads = default_workloads(self.matrix, systems)
+        self.workloads.update({load.named: load for load in loads})
+        return loads
+
     def settings(self, study: Study) -> Settings:
         return find_settings(self.matrix, study.settings)
 
     def refuse_impossible(self, study: Study) -> tuple[Workload, ...]:
         """Return the loads; refuse what can never be built or measured, before anything starts."""
-        rows = tuple(find_row(self.matrix, name) for name in study.names)
+        rows = tuple(find_row(self.matrix, name) for name in study.names(self))
         loads = study.loads(self)
         check_rows(self.matrix, rows)
         check_loads(self.matrix, rows, self.workloads.values(), self.settings(study))
@@ -115,55 +139,85 @@ class ThisMachine:
     watcher: Watcher
     relock: bool = False
     keep: bool = False
-    opened: dict[str, OpenCampaigns] = field(default_factory=dict)  # by load, in order
+    opened: dict[str, OpenCampaigns] = field(default_factory=dict)  # by first load, in order
 
     @contextmanager
-    def rows(self, study: Study, load: Workload) -> Iterator[OpenCampaigns]:
+    def rows(self, study: Study, *loads: Workload) -> Iterator[OpenCampaigns]:
+        if study.profiled:
+            check_profiler()
+        with self.lab(study, *loads) as laboratory:
+            runs = OpenCampaigns(
+                settings=study.settings, metric=study.decider, kind=study.runs_kind,
+                lab=laboratory, store=self.store, watcher=self.watcher,
+                laboratory=laboratory, errors=laboratory.failures,
+            )  # fmt: skip
+            self.opened[loads[0].id] = runs
+            yield runs
+
+    @contextmanager
+    def lab(self, study: Study, *loads: Workload) -> Iterator[Laboratory]:
+        """The lab itself, with the rows of a study prepared in it."""
         asked = RowsAsked(
             matrix=self.scene.matrix,
-            workloads=(load,),
+            workloads=loads,
             settings=self.scene.settings(study),
             metric=study.decider,
             relock=self.relock,
             keep=self.keep,
         )
         with row_lab(
-            asked, study.names, 1,
-            engine=self.engine, store=self.store, watcher=self.watcher, duet=False,
+            asked, study.names(self.scene), study.questions(self.scene), duet=study.paired,
+            engine=self.engine, store=self.store, watcher=self.watcher,
         ) as laboratory:  # fmt: skip
-            runs = OpenCampaigns(
-                asked=asked, kind=study.kind, lab=laboratory, store=self.store,
-                watcher=self.watcher, errors=laboratory.failures,
-            )  # fmt: skip
-            self.opened[load.id] = runs
-            yield runs
+            yield laboratory
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreAlone:
-    """A ``Lab`` that measures nothing: UnansweredError for what the store does not have.
+class AnsweredLab:
+    """A ``Lab`` without servers: its answers come from a fleet, or from the store alone.
 
-    Runs that were taken after the answer do not count.
+    UnansweredError ends a study where they have none. Runs that were taken after an answer was
+    found do not count in it.
     """
 
     scene: Scene
     store: Store
-    campaigns: Sequence[Campaign]
-    failures: Mapping[str, Mapping[str, str]]  # by load, by row
-    until: str
+    answers: Answers
+    together: Together = asked_in_turn
+    failures: Mapping[str, Mapping[str, str]]  # of rows that could not be prepared, by load
+    paired: bool = False
+    session: str = ""  # the start of a lab that an answer is of
+    until: str | None = None
+    laboratory: Laboratory | None = None  # where profiles are taken
+    watcher: Watcher | None = None
 
     @contextmanager
-    def rows(self, study: Study, load: Workload) -> Iterator[StoredRuns]:
-        yield StoredRuns(lab=self, kind=study.kind, failures=self.failures.get(load.id, {}))
+    def rows(self, study: Study, *loads: Workload) -> Iterator[AnsweredRuns]:
+        yield AnsweredRuns(lab=self, study=study, failures=self.failures.get(loads[0].id, {}))
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredRuns:
+class AnsweredRuns:
     """``Runs`` as they were stored."""
 
-    lab: StoreAlone
-    kind: CampaignKind
+    lab: AnsweredLab
+    study: Study
     failures: Mapping[str, str]
+
+    @property
+    def metric(self) -> str:
+        return self.study.decider
+
+    @property
+    def paired(self) -> bool:
+        return self.lab.paired
+
+    @property
+    def images(self) -> Mapping[str, Image]:
+        return {}
+
+    def note(self, row: str, what: str) -> None:
+        """Nobody watches."""
 
     def refuse_failed(self) -> None:
         for row, why in self.failures.items():
@@ -172,18 +226,46 @@ class StoredRuns:
     def valid(
         self, load: Workload, rows: Sequence[str], number: int, later: int = 0
     ) -> list[Sample]:
-        del number, later
-        for campaign in self.lab.campaigns:
-            question = (campaign.kind, campaign.workload_id, campaign.line)
-            if question == (self.kind, load.id, tuple(rows)):
-                samples = self.lab.store.samples(campaign_id=campaign.id)
-                return [sample for sample in samples if sample.started_at <= self.lab.until]
-        raise UnansweredError
+        del later
+        return self._samples(load, tuple(rows), number)
 
     def in_turn(
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
     ) -> list[list[Sample]]:
-        return [self.valid(load, rows, number) for load, rows in loads]
+        asks = [partial(self.valid, load, rows, number) for load, rows in loads]
+        return list(self.lab.together(asks))
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
-        return self.valid(load, (row,), number, later)
+        del later
+        return self._samples(load, (row,), number, f"{self.study.runs_kind}-{self.lab.session}")
+
+    def _samples(
+        self, load: Workload, rows: tuple[str, ...], number: int, series: str = ""
+    ) -> list[Sample]:
+        question = Question(
+            series_id=series or (rows[0] if len(rows) == 1 else self.study.runs_kind),
+            line=rows,
+            workload_id=load.id,
+            settings_id=self.study.settings,
+            metric=self.metric,
+        )
+        rounds = Rounds(missing=valid_runs(rows, number))
+        campaign = self.lab.answers(question, load, rounds, self.study.runs_kind)
+        samples = self.lab.store.samples(campaign_id=campaign.id)
+        until = self.lab.until
+        return [each for each in samples if until is None or each.started_at <= until]
+
+    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
+        campaigns: list[Campaign] = []
+        for question, workload in questions:
+            search = search_for(workload, campaigns)
+            campaigns.append(self.lab.answers(question, workload, search, "rows"))
+        return campaigns
+
+    def profiled(
+        self, campaigns: Sequence[Campaign], workloads: Sequence[Workload]
+    ) -> Sequence[ProfilePair]:
+        if self.lab.laboratory is None or self.lab.watcher is None:
+            return ()
+        witnesses = LabWitnesses(lab=self.lab.laboratory)
+        return profile_steps(campaigns, workloads, witnesses, self.lab.store, self.lab.watcher)

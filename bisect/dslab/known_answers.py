@@ -27,12 +27,13 @@ class KnownAnswers:
     """``Answers`` that the store has; UnansweredError for one that it has not."""
 
     campaigns: Sequence[Campaign]
+    open_too: bool = False  # those that more may be asked of
 
     def __call__(
         self, question: Question, workload: Workload, search: Search, kind: CampaignKind
     ) -> Campaign:
         del workload, search  # the same as when it was planned
         campaign = asked_before(self.campaigns, question, kind)
-        if campaign is None or campaign.boundary is None:
+        if campaign is None or (campaign.boundary is None and not self.open_too):
             raise UnansweredError
         return campaign

@@ -120,8 +120,8 @@ def refuse_shares(workloads: Iterable[Workload]) -> None:
             raise UsageError(
                 f"workload {workload.named!r} has `scheduled_pct: {workload.share_pct:g}`, a share "
                 "of a capacity that this command does not measure",
-                hint="`bisect rows` and `bisect commits` measure it, without --on; otherwise write "
-                "`scheduled:` with operations a second",
+                hint="`bisect rows` measures it, and `bisect commits` without --on; otherwise "
+                "write `scheduled:` with operations a second",
             )
 
 

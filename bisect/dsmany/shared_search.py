@@ -23,7 +23,7 @@ from dsharness.errors import (
     SystematicError,
     UsageError,
 )
-from dsharness.model import Finding, RunState, SharedRun
+from dsharness.model import Finding, Prepared, RunState, SharedRun
 from dslab.campaign_loop import Answers
 from dslab.known_answers import UnansweredError
 from dslab.laboratory import Laboratory
@@ -62,7 +62,7 @@ class SharedStudy(Protocol):
         """What its rows are locked at on this machine, as text; the other machines' follow."""
         ...
 
-    def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
+    def answer(self, answers: Answers, store: Store, *, prepared: Prepared) -> Finding | None:
         """Ask all questions, and tell what is to be kept with their answers.
 
         It is played again whenever a turn has ended, and left where a question has no answer yet.
@@ -143,7 +143,7 @@ class Coordinator:
             self.store, self.jobs, connection, run, fleet, partial(self.free, fleet)
         )
         try:
-            finding = study.answer(planned, self.store, paired=run.prepared.paired)
+            finding = study.answer(planned, self.store, prepared=run.prepared)
         except UnansweredError:
             given = dict.fromkeys((*run.took_part, *planned.give_turns()))
             return planned.run.model_copy(

@@ -21,8 +21,8 @@ from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import given_file
 from dsharness.process.command import atomic_write, writing
-from dsresults.number_text import capital, counted
-from dsresults.page_files import page_environment, utc
+from dsresults.number_text import capital, counted, utc
+from dsresults.page.page_files import page_environment
 from dsvalidate.attestation import (
     Predicate,
     Result,

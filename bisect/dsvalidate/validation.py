@@ -1,7 +1,7 @@
 """A validation, from a packager's question to the answer: all gates, in their order.
 
-The question is checked before anything is started, with no I/O but the files' names. The suites of
-the products are named here and nowhere else; of other products only packages and speed are tried.
+The question is checked before anything is started, with no I/O but the files' names. A product has
+its own suite; of one without, only packages and speed are tried.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
@@ -21,6 +21,7 @@ from dsharness.errors import UsageError
 from dsharness.matrix import find_profile
 from dsharness.model import BuildSpec, Image, Matrix, Row, Settings, Workload
 from dsharness.paths import cache_home
+from dsharness.product_folder import product_folders
 from dsharness.products import product_of
 from dsharness.products.catalog import known_of, packages_of
 from dsharness.systems import SYSTEMS
@@ -30,19 +31,20 @@ from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
 from dsvalidate.check import PackageFile, Validation
 from dsvalidate.dirsrv.dirsrv_suite import DirsrvSuite
-from dsvalidate.named_suite import NamedSuite
 from dsvalidate.package_files import check_given
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Background, KeptSteps, Step, StepListener, run_steps
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, made_sides, stock_image
 from dsvalidate.suite import Suite
 
-SUITES: dict[str, Suite] = {"389-ds": DirsrvSuite(), "bind": NamedSuite()}
+SUITES: dict[str, Suite] = {"389-ds": DirsrvSuite()}
 
 
 def suite_of(row: Row) -> Suite | None:
     """Return the suite of the row's product; None where there is none."""
-    return SUITES.get(product_of(row))
+    product = product_of(row)
+    folder = product_folders().get(product)
+    return cast("Suite | None", folder.part("suite")) if folder else SUITES.get(product)
 
 
 CHANGED = "patched"
@@ -80,7 +82,7 @@ class ValidateRequest:
 def check_request(request: ValidateRequest) -> None:
     """Refuse, by a UsageError, what no validation can answer."""
     row, suite = request.row, suite_of(request.row)
-    other = suite is not None and suite.system is not row.system
+    other = suite is not None and suite.system != row.system
     if other or row.build is not None:
         built = ", built from source" if row.build else ""
         raise UsageError(

@@ -8,7 +8,6 @@ A load's image is a row's, with the lab's own program over it where the load is 
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,6 +39,7 @@ from dsharness.containers.lab_folders import scratch_folder
 from dsharness.content_key import content_key
 from dsharness.errors import BuildError, MatrixError
 from dsharness.loads import LOADS
+from dsharness.loads.own_load import program_files
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.second_tool import OWN_TOOL, TOOL_JAR
 from dsharness.model import (
@@ -224,29 +224,32 @@ def load_image(engine: Engine, matrix: Matrix, tool: str, *, progress: Progress)
     """Found, or made now; one row's image drives every server."""
     row = matrix.row(matrix.tools.loads[tool])
     image = row_image(engine, matrix, row, relock=False, on_progress=progress)
-    source = LOADS[tool].source
-    return image if source is None else _with_program(engine, matrix, image, source, progress)
+    speech = LOADS[tool].speech
+    return image if speech is None else _with_program(engine, matrix, image, tool, speech, progress)
 
 
 def _with_program(
-    engine: Engine, matrix: Matrix, image: Image, source: Path, progress: Progress
+    engine: Engine, matrix: Matrix, image: Image, name: str, speech: Path, progress: Progress
 ) -> Image:
     """The image and the program, compiled on the libraries of the compiler's row."""
     what = "with rustc that compiles the lab's own programs"
     compiler = own_tools(engine, matrix, matrix.tools.programs, "programs", what, progress=progress)
-    text = _containerfile(compiler.reference, source.name)
-    files = {each.name: each.read_text(encoding="utf-8") for each in sorted(source.glob("*.rs"))}
+    text = _containerfile(compiler.reference, name)
+    files = program_files(speech)
     key = content_key([image.key, compiler.key, text, files])
-    log = logs_home() / "toolchains" / f"{source.name}-{key}.log"
+    log = logs_home() / "toolchains" / f"{name}-{key}.log"
     at = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
 
     def make(reference: str) -> None:
-        progress(f"compiling {source.name}")
+        progress(f"compiling {name}")
         with scratch_folder("load") as folder:
-            shutil.copytree(source, Path(folder) / source.name)
+            program = Path(folder) / name
+            program.mkdir()
+            for file, source in files.items():
+                (program / file).write_text(source, encoding="utf-8")
             recipe = Recipe(
                 text=text, base=image.reference, reference=reference, context=Path(folder),
-                labels=labels_of("toolchain", row=image.candidate_id, key=key), what=source.name,
+                labels=labels_of("toolchain", row=image.candidate_id, key=key), what=name,
             )  # fmt: skip
             build(at, recipe)
 

@@ -1,8 +1,9 @@
-"""Figures for readers: three significant digits and a narrow space for thousands. Pure."""
+"""Figures and moments for readers: three significant digits, narrow spaces, UTC. Pure."""
 
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 from dsharness.measure.metric import Metric, Words
 from dsharness.model import Boundary, Counts
@@ -104,3 +105,28 @@ def capital(text: str) -> str:
 
 def percent(value: float) -> str:
     return f"{significant(value)} %"
+
+
+def chance_text(chance: float) -> str:
+    """Return a chance without digits that it does not have."""
+    if 0 < chance < 0.005:
+        return "under 1 %"
+    return "over 99 %" if 0.995 < chance < 1 else f"{100 * chance:.0f} %"
+
+
+def utc(moment: str | None) -> str:
+    """Return a stored moment as UTC to the second; anything else is shown unchanged."""
+    if not moment:
+        return ""
+    try:
+        parsed = datetime.fromisoformat(moment)
+        aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        shown = aware.astimezone(UTC)  # no UTC for a first or last hour of all time
+    except (ValueError, OverflowError):
+        return moment
+    return f"{shown.replace(tzinfo=None).isoformat(sep=' ', timespec='seconds')} UTC"
+
+
+def measured_between(begun: str, ended: str) -> str:
+    """Return the sentence of every page that says when."""
+    return f"Measured from {utc(begun)} to {utc(ended)}"

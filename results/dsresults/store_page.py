@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dsresults.page_files import page_environment, utc
+from dsresults.number_text import utc
+from dsresults.page.page_files import page_environment
 from dsresults.watch.watch_state import WatchState
 
 

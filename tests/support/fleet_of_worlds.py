@@ -24,6 +24,7 @@ from dsharness.model import (
     Image,
     LdcltWorkload,
     Machine,
+    Prepared,
     RunState,
     Sample,
     SharedRun,
@@ -126,7 +127,9 @@ class WorldStudy:
     question: Question = QUESTION
     search: Search = field(default_factory=Bayes)
 
-    def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
+    def answer(
+        self, answers: Answers, store: Store, *, prepared: Prepared | None
+    ) -> Finding | None:
         found = answers(self.question, WORKLOAD, self.search, "rows").boundary
         if self.proved and found is not None and found.after is not None:
             first, *_, last = self.question.line
@@ -144,7 +147,7 @@ class WorldStudy:
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
         self.introduced.append(candidates)
-        self.answer(answers, store, paired=True)
+        self.answer(answers, store, prepared=None)
 
     def profile(
         self, answers: Answers, lab: Any, store: Store, watcher: Any

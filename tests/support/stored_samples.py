@@ -6,16 +6,9 @@ from datetime import timedelta, timezone
 
 from hypothesis import strategies as st
 
-from dsharness.model import (
-    BenchFacts,
-    DnsperfWorkload,
-    LdcltWorkload,
-    Machine,
-    Measurement,
-    Procedure,
-    Sample,
-)
+from dsharness.model import BenchFacts, LdcltWorkload, Machine, Measurement, Procedure, Sample
 from dsharness.model.value import MOST
+from dsproducts.bind.dns_workloads import DnsperfWorkload
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
 from pathlib import Path
@@ -15,6 +15,7 @@ from scipy.stats import binom, poisson
 from searchbench.cell import FEWER_RUNS, Cell
 from searchbench.families import (
     BASE,
+    DUETS,
     EFFICIENCY,
     MOST_RUNS,
     MOST_WORLDS,
@@ -39,6 +40,7 @@ MOST_WRONG = 0.02
 RUNS_BEFORE = Path(__file__).with_name("runs_before.json")  # medians of each family, at a8a01284
 MOST_MORE = 1.25  # times those, over all families
 MOST_RATIO = 1.5  # runs, over those of the clairvoyant
+NOTHING = "-"
 BY_CHANCE = 0.05  # a count that is rarer than this where the target is met misses it
 
 HEAD = """\
@@ -58,7 +60,16 @@ run at once, and the machine's speed wanders by 3 % from turn to turn.
 
 """
 TABLE = ("family", "right", "wrong", "found", "named", "none", "interval", "runs", "missed")
-PAGE_TABLE = ("family", "right", "wrong", "found", "runs", "missed")  # `--json` writes the rest
+PAGE_TABLE = (  # `--json` writes the rest
+    "family",
+    "right",
+    "found",
+    "runs",
+    "in duets: right",
+    "found",
+    "runs",
+    "missed",
+)
 
 
 def part_cells() -> tuple[Cell, ...]:
@@ -71,15 +82,38 @@ def part_cells() -> tuple[Cell, ...]:
     return tuple(replace(cell, methods=(OURS, *WITHOUT.values())) for cell in cells)
 
 
-def said_table(plays: Plays, head: Sequence[str] = TABLE) -> str:
+def said_table(plays: Plays) -> str:
     """What each search says is true in each family, and what that takes."""
     body = [
         [family if method == OURS else f"{family}: {method}", *_row(found)]
         for (family, method), found in by_family(plays).items()
         if method != CLAIRVOYANT
     ]
-    places = [TABLE.index(column) for column in head]
-    return rows(head, ([line[place] for place in places] for line in body))
+    return rows(TABLE, body)
+
+
+def page_table(plays: Plays) -> str:
+    """A line for each law of noise, alone and in duets, of what the search says."""
+    lines = {
+        family if method == OURS else f"{family}: {method}": dict(
+            zip(TABLE[1:], _row(played), strict=True)
+        )
+        for (family, method), played in by_family(plays).items()
+        if method != CLAIRVOYANT
+    }
+    return rows(PAGE_TABLE, _pairs(lines))
+
+
+def _pairs(lines: Mapping[str, Mapping[str, str]]) -> Iterator[list[str]]:
+    nothing: Mapping[str, str] = {}
+    for name in dict.fromkeys(family.replace(DUETS, "") for family in lines):
+        alone = lines.get(name, nothing)
+        before, colon, method = name.partition(":")
+        duets = lines.get(f"{before}{DUETS}{colon}{method}", nothing)
+        both = (alone, duets)
+        figures = [line.get(key, NOTHING) for line in both for key in ("right", "found", "runs")]
+        targets = {line["missed"] for line in both if line} - {NOTHING}
+        yield [name, *figures, "; ".join(sorted(targets)) or NOTHING]
 
 
 def by_family(plays: Plays) -> dict[tuple[str, str], list[Play]]:
@@ -96,7 +130,7 @@ def honesty_report(plays: Plays, command: str, worlds: int) -> str:
         (
             head + rows(("target", "wanted", "measured", ""), goals),
             "## Families\n",
-            said_table(plays, PAGE_TABLE),
+            page_table(plays),
             "## What was wrong\n",
             rows(("family", "search", "wrong answers"), _wrong_rows(plays)),
         )

@@ -75,7 +75,7 @@ def _line(cell: History) -> list[str]:
         default=None,
     )
     return [
-        f"{cell.label} ({cell.plays})",
+        f"{cell.label.removeprefix('n=128, ')} ({cell.plays})",
         f"{ours.right:.2f}",
         f"{ours.runs:.0f}",
         f"{ours.builds:.1f}",

@@ -86,7 +86,8 @@ play, `--only TABLE` prints the figures of one with their errors.
 
 ![Accuracy and builds against runs, and stated confidence against truth](search-benchmark.svg)
 
-- *n* candidates; *d* is the size of a step over the noise of one run (*CV*: 5 to 20 % unless said).
+- *n*: candidates, 128 unless said; *d*: the size of a step over the noise of one run (*CV*, 5 to
+  20 % unless said).
 - *right* is the share of right answers: the step, or the fewest candidates that can be told apart;
   "none" where there is none; no single candidate for a drift; of two steps one named and the other
   suspected; half of a ramp. From "A noisy rate" on, an honest "cannot tell" counts as right.

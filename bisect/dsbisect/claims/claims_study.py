@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import assert_never
 
 from dsbisect.claims.binds_measured import measure_binds
 from dsbisect.claims.claims_lab import ClaimsLab
 from dsbisect.claims.culprit_search import search_culprit
 from dsbisect.claims.nearest_measured import measure_rising_load
-from dsbisect.claims.resolvers_measured import measure_resolvers
 from dsbisect.claims.server_trials import try_ports, try_stored
 from dsbisect.claims.tools_compared import compare_tools
 from dsbuilds.built_row import row_image
@@ -28,9 +26,9 @@ from dsharness.products.published_claims import (
     PortsTried,
     PublishedClaim,
     PublishedClaims,
-    ResolversMeasured,
     StoredTried,
     ToolsCompared,
+    experiments,
 )
 from dsresults.compare.bind_lines import BindFigures
 from dsresults.compare.claim_outcomes import (
@@ -50,7 +48,6 @@ TITLES = {
     "ports": "connections until no port is left",
     "culprit": "the commit, or what two releases tell of it",
     "tools": "Locust next to ldclt",
-    "resolvers": "name servers as resolvers",
     "levels": "rising load",
 }
 PUBLISHED_USERS = (1, 1000)
@@ -87,7 +84,7 @@ class ClaimsStudy:
         answers: dict[str, ClaimAnswer] = {}
         self._judge(figures, failures, answers)
         for number, (name, measurement) in enumerate(needed.items(), start=1):
-            what = f"{name} ({number} of {len(needed)}): {TITLES[measurement.kind]}"
+            what = f"{name} ({number} of {len(needed)}): {_title(measurement)}"
             self.lab.watcher.began(what, 60 * left)
             try:
                 figures[name] = self._measured(measurement)
@@ -125,12 +122,10 @@ class ClaimsStudy:
                 found = search_culprit(self.lab, measurement)
             case ToolsCompared():
                 found = compare_tools(self.lab, measurement)
-            case ResolversMeasured():
-                found = measure_resolvers(self.lab, measurement)
             case LevelsMeasured():
                 found = measure_rising_load(self.lab, measurement)
             case _:
-                assert_never(measurement)
+                found = experiments()[type(measurement)].measure(self.lab, measurement)
         return found
 
     def _judge(
@@ -195,6 +190,12 @@ class ClaimsStudy:
             lab.watcher.failed(row.id, error.message)
             return error.message
         return ""
+
+
+def _title(measurement: Measurement) -> str:
+    """What is measured, in a few words."""
+    experiment = experiments().get(type(measurement))
+    return experiment.title if experiment else TITLES[measurement.kind]
 
 
 def outcome_of(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -37,12 +36,10 @@ from dsbisect.cli.common_options import (
     outside,
     refuse_unread,
 )
+from dsbisect.cli.followed_run import follow_shared
+from dsbisect.cli.told_answers import tell_commits
 from dsbisect.search_options import SearchOptions
-from dsharness.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from dsbisect.commits.commits_study import CommitsResult
-    from dsharness.model import Matrix
+from dsharness.errors import UsageError
 
 Repo = Annotated[
     str, typer.Option("--repo", help="Checkout, bare repository or URL; it is only read.")
@@ -194,7 +191,6 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
         typer.echo(text)
         return
     if on is not None:
-        from dsbisect.cli.followed_run import follow_shared
         from dsbisect.commits.shared_commits import document_of
         from dslab.lab_conditions import refuse_shares
 
@@ -217,23 +213,6 @@ def bisect_commits(  # noqa: PLR0913 - each is an option
             ask, scope, engine=engine, store=opened, watcher=watch, options=options
         )
     tell_commits(checked, outcome, output, as_json=as_json)
-
-
-def tell_commits(
-    matrix: Matrix, outcome: CommitsResult, output: Path | None, *, as_json: bool
-) -> None:
-    """Print and report what was found; an exit code of its own where nothing is proved."""
-    from dsbisect.cli.bisect import tell_doubted
-    from dsbisect.commits.commits_text import answer_text, write_findings
-
-    path = write_findings(matrix, outcome, output)
-    findings = outcome.findings
-    text = findings.model_dump_json(indent=2) if as_json else f"{answer_text(findings)}\n{path}"
-    typer.echo(text)
-    tell_doubted(outcome.profiles)
-    contradicted = any(culprit.proved is False for culprit in findings.culprits)
-    if contradicted or findings.whole.direction == "unknown":
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
 def _ends(between: str | None, good: str | None, bad: str | None) -> tuple[str, str]:

@@ -23,12 +23,13 @@ from dsbisect.cli.common_options import (
     build_spec,
     given_command,
 )
+from dsbisect.cli.study_command import Circumstances, ask_here
 from dsbisect.cli.survey import survey
+from dsbisect.studies import Rows
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.rows_study import RowsRequest
-    from dsharness.model import Build, Matrix, Row, Settings, Workload
+    from dsharness.model import Build, Matrix, Row
 
 # A test compares these with the real drivers; importing those would take half a second.
 Driver = Literal["tree", "deb", "rpm"]
@@ -85,20 +86,24 @@ def make(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     known = find_row(checked, row)
     workloads = [workload] if workload else list(checked.defaults.workloads)
-    load = tuple(find_workload(checked, name) for name in workloads)
-    settings = find_settings(checked, settings_id)
+    for name in workloads:
+        find_workload(checked, name)
+    find_settings(checked, settings_id)
     spec = build_spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
     built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
 
-    from dsbisect.cli.bisect import study
+    from dsbisect.study_lab import Scene
     from dsbuilds.build_request import check_rows
     from dsbuilds.built_row import BuiltRowMaker
     from dsharness.containers.engine_probe import detect
     from dsimages.image_set import build_image
 
     if measure:  # this checks the build, as it does with every row
-        request = _comparison(checked, known, built, load, settings, relock=relock)
-        study(request, store, output, as_json=as_json, command=given_command())
+        around = Circumstances(store=store, output=output, relock=relock, as_json=as_json)
+        study = Rows(series=built.id, workload=tuple(workloads), settings=settings_id)
+        scene = Scene(matrix=_with_both(checked, known, built))
+        scene.refuse_impossible(study)
+        ask_here(study, scene, around, command=given_command())
         return
     check_rows(checked, (built,))
     if export is not None:
@@ -141,25 +146,13 @@ def show_list(*, as_json: AsJson = False) -> None:
         )
 
 
-def _comparison(
-    matrix: Matrix,
-    row: Row,
-    built: Row,
-    workloads: tuple[Workload, ...],
-    settings: Settings,
-    *,
-    relock: bool,
-) -> RowsRequest:
-    """A search of two candidates: the unchanged row, and the built one."""
-    from dsbisect.rows_study import RowsRequest
+def _with_both(matrix: Matrix, row: Row, built: Row) -> Matrix:
+    """The matrix with a series of two candidates: the unchanged row, and the built one."""
     from dsharness.model import Series
 
     series = Series(id=built.id, title=f"{row.id} unchanged, and built", rows=(row.id, built.id))
-    both = matrix.model_copy(
+    return matrix.model_copy(
         update={"rows": (*matrix.rows, built), "series": (*matrix.series, series)}
-    )
-    return RowsRequest(
-        matrix=both, series=series, workloads=workloads, settings=settings, relock=relock
     )
 
 

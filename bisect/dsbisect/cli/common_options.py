@@ -73,7 +73,7 @@ Relock = Annotated[
 def writable(folder: Path | None) -> Path | None:
     """What is measured for hours must not end with a folder that cannot be written to."""
     if folder is not None:
-        from dsresults.page_files import check_folder
+        from dsresults.page.page_files import check_folder
 
         check_folder(folder)
     return folder

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dsbisect.cli.common_options import MACHINES, refuse_database
+from dsbisect.cli.told_answers import tell_commits, tell_findings, tell_kept
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -66,23 +67,19 @@ def _tell(
     as_json: bool,
 ) -> None:
     """The answer as one machine tells it."""
-    from dsbisect.cli.bisect import tell_findings
-    from dsbisect.cli.bisect_commits import tell_commits
     from dsbisect.commits.commits_study import CommitsResult
+    from dsbisect.commits.shared_commits import SharedCommits
     from dsbisect.rows_study import Findings
-    from dsbisect.shared_rows import SharedRows
-    from dsresults.profile_pair import stored_profiles
+    from dsbisect.studies import Rows
 
-    if isinstance(study, SharedRows):
-        samples, images = store.measured_in(campaigns)
-        profiles = stored_profiles(store, (each.id for each in campaigns))
-        findings = Findings(
-            campaigns=campaigns, samples=tuple(samples), images=images, profiles=profiles
-        )
-        tell_findings(study.request, findings, output, as_json=as_json)
-        return
-    outcome = CommitsResult.of_run(campaigns, store)
-    tell_commits(study.ask.matrix, outcome, output, as_json=as_json)
+    if isinstance(study, SharedCommits):
+        outcome = CommitsResult.of_run(campaigns, store)
+        tell_commits(study.ask.matrix, outcome, output, as_json=as_json)
+    elif isinstance(study.study, Rows):
+        findings = Findings.of(campaigns, store)
+        tell_findings(study.study.request(study.scene), findings, output, as_json=as_json)
+    else:
+        tell_kept(study.stored_answer(campaigns, store), output, as_json=as_json)
 
 
 @contextmanager

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dsharness.measure.by_address import AddressRequest
     from dsharness.model import LdaploadWorkload, Matrix, Workload
 
-# By what a row speaks.
-DEFAULTS = {"ldap": "search-as-user", "kerberos": "kerberos-preauth", "dns": "dns-live"}
 USUAL_CONNECTIONS = 4
 OF_ADDRESS = ("--users", "--bind-dn", "--password-file", "--network", "--yes")
 # Of a server of others, by all workers together.
@@ -82,8 +80,8 @@ def load(  # noqa: PLR0913 - each is an option
         str | None,
         typer.Option(
             "--workload",
-            help="A workload of ldapload, krbload or dnsload, or a YAML file with one. "
-            "Default: search-as-user, kerberos-preauth or dns-live, whichever fits the row.",
+            help="A workload that says each second what came of it, or a YAML file with one. "
+            "Default: the usual one of the row's kind of server; docs/workloads.md lists them.",
             show_default=False,
         ),
     ] = None,
@@ -173,14 +171,13 @@ def load(  # noqa: PLR0913 - each is an option
 
 
 def _of_row(matrix: Matrix, name: str, workload: str | None) -> tuple[str, Workload]:
+    from dsbisect.load_study import usual_load
     from dsbuilds.build_request import check_rows
     from dsharness.matrix import find_row, find_workload
-    from dsharness.systems import SYSTEMS
 
     row = find_row(matrix, name)
     check_rows(matrix, (row,))
-    protocol = SYSTEMS[row.system].protocol
-    return row.id, find_workload(matrix, workload or DEFAULTS[protocol])
+    return row.id, find_workload(matrix, workload) if workload else usual_load(matrix, row)
 
 
 def _of_address(who: AddressOptions, rate: float | None) -> tuple[AddressRequest, LdaploadWorkload]:

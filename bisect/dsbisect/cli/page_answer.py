@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import typer
 
 from dsharness.errors import ExitCode
 
-
-class Answer(Protocol):
-    """What was found."""
-
-    @property
-    def inconclusive(self) -> bool: ...
-
-    def model_dump_json(self, *, indent: int) -> str: ...
+if TYPE_CHECKING:
+    from dsresults.page.page import Answer
 
 
-def tell_answer(found: Answer, told: Iterable[str], page: Path, *, as_json: bool) -> None:
+def tell_answer(answer: Answer, page: Path, *, as_json: bool) -> None:
     """Print it, as text with the page's path or as JSON; exit with 20 if it is inconclusive."""
-    typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join((*told, str(page))))
-    if found.inconclusive:
+    from dsresults.page.page_text import text_of
+
+    told = answer.model_dump_json(indent=2) if as_json else f"{text_of(answer.page())}\n\n{page}"
+    typer.echo(told)
+    if answer.inconclusive:
         raise typer.Exit(ExitCode.INCONCLUSIVE)

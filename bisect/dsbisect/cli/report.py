@@ -118,7 +118,7 @@ def _figures(folder: Path, found: Answered) -> tuple[Path, ...]:
 
 def _reproducer(folder: Path, found: Answered) -> Path:
     from dsresults.explainers.ldap_reproducer import SCRIPT, reproducer_files
-    from dsresults.page_files import write_files
+    from dsresults.page.page_files import write_files
     from dsresults.report.upstream_issue import worse
 
     comparison, column, _ = worse(_of_search(found, "--reproducer"))

@@ -17,6 +17,8 @@ from dsbisect.cli.common_options import (
     given_command,
 )
 from dsbisect.cli.page_answer import tell_answer
+from dsbisect.cli.study_command import Circumstances, ask_here
+from dsbisect.studies import Rows
 from dsharness.errors import UsageError
 
 PRODUCT = "389-ds"
@@ -90,20 +92,15 @@ def _series(
     relock: bool,
     as_json: bool,
 ) -> None:
-    from dsbisect.cli.bisect import study
-    from dsbisect.rows_study import RowsRequest
-    from dsharness.matrix import find_series, find_settings, find_workload, load_matrix
+    from dsbisect.study_lab import Scene
+    from dsharness.matrix import load_matrix
 
-    checked = load_matrix(matrix)
-    defaults = checked.defaults
-    request = RowsRequest(
-        matrix=checked,
-        series=find_series(checked, defaults.series),
-        workloads=tuple(find_workload(checked, name) for name in defaults.workloads),
-        settings=find_settings(checked, defaults.settings),
-        relock=relock,
-    )
-    study(request, store, output, as_json=as_json)
+    scene = Scene(matrix=load_matrix(matrix))
+    defaults = scene.matrix.defaults
+    study = Rows(series=defaults.series, workload=defaults.workloads, settings=defaults.settings)
+    scene.refuse_impossible(study)
+    around = Circumstances(store=store, output=output, relock=relock, as_json=as_json)
+    ask_here(study, scene, around)
 
 
 def _claims(  # noqa: PLR0913 - as given
@@ -124,7 +121,7 @@ def _claims(  # noqa: PLR0913 - as given
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import load_matrix
     from dsharness.products.published_claims import published_claims
-    from dsresults.report.claims_page import told, write_claims
+    from dsresults.page.page_files import write_answer
     from dsresults.report.report_source import default_folder
     from dsresults.store import Store
 
@@ -145,5 +142,5 @@ def _claims(  # noqa: PLR0913 - as given
             repository=repo, relock=relock, keep=keep,
         )  # fmt: skip
         found = ClaimsStudy(request=request, lab=lab).answer()
-    page = write_claims(output or default_folder("claims"), found)
-    tell_answer(found, told(found), page, as_json=as_json)
+    page = write_answer(output or default_folder("claims"), "claims", found)
+    tell_answer(found, page, as_json=as_json)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsbisect.studies import STUDIES
+from dsbisect.studies import KEPT
 from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -85,15 +85,16 @@ def _validation(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
 
 def _claims(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsresults.compare.claim_outcomes import ClaimsAnswer
-    from dsresults.report.claims_page import told, write_claims
+    from dsresults.page.page_files import write_answer
+    from dsresults.page.page_text import text_of
     from dsresults.stored_value import value_of
 
     found = value_of(ClaimsAnswer, finding)
     return Answered(
         value=found,
-        text="\n".join(told(found)),
+        text=text_of(found.page()),
         folder="claims",
-        write=lambda folder: write_claims(folder, found),
+        write=lambda folder: write_answer(folder, "claims", found),
     )
 
 
@@ -125,7 +126,7 @@ AGAIN: dict[FindingKind, Callable[[Finding, Store, Matrix], Answered]] = {
     "validation": _validation,
     "claims": _claims,
     "explanation": _explanation,
-    **dict.fromkeys(STUDIES, _study),
+    **dict.fromkeys(KEPT, _study),
 }
 
 
@@ -141,7 +142,7 @@ def check_finding(finding: Finding) -> None:
     from dsresults.watch.watched_series import WatchedTip
     from dsvalidate.check import Validation
 
-    if finding.kind in STUDIES:
+    if finding.kind in KEPT:
         StudyAnswer.of(finding)
         return
     kinds: dict[FindingKind, type[Value]] = {
@@ -177,7 +178,7 @@ def _rests_on(finding: Finding) -> tuple[str, ...]:
     from dsbisect.study_answers import StudyRecord
     from dsresults.stored_value import value_of
 
-    if finding.kind in STUDIES:
+    if finding.kind in KEPT:
         return value_of(StudyRecord, finding).campaigns
     return finding.campaigns
 

@@ -19,18 +19,23 @@ from dsbisect.cli.common_options import (
     AsJson,
     EventLines,
     Keep,
+    MachineClass,
+    MachineNumber,
     MatrixFile,
+    MeasuredOn,
     Relock,
     ReportFolder,
     StorePlace,
+    refuse_unread,
 )
-from dsbisect.studies import STUDIES, Study
+from dsbisect.cli.told_answers import tell_findings, tell_kept
+from dsbisect.studies import Endurance, Levels, Rows, Sizes, Study
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from dsbisect.study_answers import StudyAnswer
+    from dsbisect.study_lab import Scene
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,9 @@ class Circumstances:
     output: ReportFolder = None
     relock: Relock = False
     keep: Keep = False
+    on: MeasuredOn = None
+    machines: MachineNumber = None
+    class_name: MachineClass = ""
     events: EventLines = False
     as_json: AsJson = False
 
@@ -91,14 +99,15 @@ def _of_study(kind: type[Study]) -> Iterator[Parameter]:
         default = Parameter.empty if field.is_required() else field.default
         if option.parser is not None:  # its default is no text
             plain, default = str, Parameter.empty if field.is_required() else None
+        elif default == ():
+            plain, default = plain | None, None
         yield _parameter(name, _on_command_line(plain), _with_range(option, field), default)
 
 
 def _on_command_line(plain: Any) -> Any:  # noqa: ANN401 - a type
     """Typer has lists where a study has tuples."""
     if get_origin(plain) is UnionType:
-        first, none = get_args(plain)
-        return _on_command_line(first) | none
+        return _on_command_line(get_args(plain)[0]) | None
     return list.__class_getitem__(get_args(plain)[0]) if get_origin(plain) is tuple else plain
 
 
@@ -129,16 +138,35 @@ def _parameter(name: str, plain: Any, option: object, default: object) -> Parame
 
 
 def ask(study: Study, around: Circumstances) -> None:
-    """Have this machine answer it, and tell the answer."""
-    from dsbisect.cli.search_progress import Events, WatchOfLabs
-    from dsbisect.study_answers import answered
-    from dsbisect.study_lab import Scene, ThisMachine
-    from dsharness.containers.engine_probe import detect
+    """Have it answered, and tell the answer."""
+    from dsbisect.study_lab import Scene
     from dsharness.matrix import load_matrix
-    from dsresults.store import Store
 
+    refuse_unread(around.on, around.machines, around.class_name)
     scene = Scene(matrix=load_matrix(around.matrix))
     scene.refuse_impossible(study)
+    if around.on is None:
+        ask_here(study, scene, around)
+        return
+
+    from dsbisect.cli.followed_run import follow_shared
+    from dsbisect.shared_studies import document_of
+
+    document = document_of(study, scene, relock=around.relock, keep=around.keep)
+    follow_shared(
+        document, around.output, on=around.on, store=around.store, machines=around.machines,
+        class_name=around.class_name, events=around.events, as_json=around.as_json,
+    )  # fmt: skip
+
+
+def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "") -> None:
+    """Have this machine answer it, which a command may be told of, and tell the answer."""
+    from dsbisect.cli.search_progress import Events, WatchOfLabs
+    from dsbisect.study_answers import answered
+    from dsbisect.study_lab import ThisMachine
+    from dsharness.containers.engine_probe import detect
+    from dsresults.store import Store
+
     engine = detect()
     watch = Events() if around.events else WatchOfLabs()
     with Store.open(around.store) as store, watch as watcher:
@@ -146,17 +174,12 @@ def ask(study: Study, around: Circumstances) -> None:
             scene=scene, engine=engine, store=store, watcher=watcher,
             relock=around.relock, keep=around.keep,
         )  # fmt: skip
-        kept = answered(study, lab)
-    tell(kept, around)
+        answer = study.play(lab) if isinstance(study, Rows) else answered(study, lab)
+    if isinstance(study, Rows):
+        request = study.request(scene)
+        tell_findings(request, answer, around.output, as_json=around.as_json, command=command)
+    else:
+        tell_kept(answer, around.output, as_json=around.as_json)
 
 
-def tell(kept: StudyAnswer, around: Circumstances) -> None:
-    """Write the page and print the answer; exit with 20 if it is inconclusive."""
-    from dsbisect.cli.page_answer import tell_answer
-    from dsresults.report.report_source import default_folder
-
-    page = kept.write(around.output or default_folder(kept.folder))
-    tell_answer(kept.answer, kept.form.told(kept.answer), page, as_json=around.as_json)
-
-
-levels, sizes, endurance = map(command_of, STUDIES.values())
+levels, sizes, endurance = map(command_of, (Levels, Sizes, Endurance))

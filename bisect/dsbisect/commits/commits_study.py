@@ -108,7 +108,12 @@ def run_commits(
         replace(ask, workload=looped), scope, common, supply, store=store, watcher=watcher
     ) as laboratory:
         closed = OpenCampaigns(
-            asked=ask, kind="levels", lab=laboratory, store=store, watcher=watcher
+            settings=ask.settings.id,
+            metric=ask.metric,
+            kind="levels",
+            lab=laboratory,
+            store=store,
+            watcher=watcher,
         )
         (workload,) = at_shares((ask.workload,), points, closed)
         ask = replace(ask, workload=workload)

@@ -36,6 +36,7 @@ from dsharness.model import (
     Campaign,
     CampaignKind,
     Finding,
+    Prepared,
     Provenance,
     SharedRun,
     Turn,
@@ -231,11 +232,11 @@ class SharedCommits:
     def lock(self) -> str:
         return lock_of(self.ask.matrix).text
 
-    def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
+    def answer(self, answers: Answers, store: Store, *, prepared: Prepared) -> Finding | None:
         """The whole answer with its proof, as one machine finds it."""
         sources, asked = Sources(), list[Campaign]()
         with self._playing:
-            study = self._study(sources, answers, store, asked, paired=paired)
+            study = self._study(sources, answers, store, asked, paired=prepared.paired)
             findings = study.run()
             common = surroundings_of(self.ask, tuple(map(self.scope.tree, self.scope.points)))
         samples = [

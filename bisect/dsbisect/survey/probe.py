@@ -90,7 +90,7 @@ REVISION = 3  # raise this when the same source may now get a different result
 
 def outcome_key(identity: str, system: SystemName) -> str:
     """``identity`` names the source and its toolchain; the rest is the lab's own part."""
-    lab = [REVISION, tree.REVISION, tree.scripts(), SYSTEMS[system].revision]
+    lab = [REVISION, tree.REVISION, tree.scripts_text(), SYSTEMS[system].revision]
     return content_key([identity, lab])
 
 

@@ -190,7 +190,7 @@ def whole_reads(traces: Traces) -> int:
 class DirsrvSuite:
     """A ``Suite``: users of every scheme, a client of its own, two suppliers, secrets."""
 
-    system: ClassVar[SystemName] = SystemName.DIRSRV
+    system: ClassVar[SystemName] = "dirsrv"
     prepare: ClassVar[str] = PREPARE
 
     @property

@@ -36,12 +36,14 @@ from dsharness.model import AppliedPatch, Build, DriverName, Promise, Provenance
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.process.deadline import Deadline
+from dsharness.products import product_ids
+from dsharness.products.catalog import file_of_product
 from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive, first_free
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
-SCRIPT_NAME = "build-tree"  # in a folder of the product's name
+SCRIPT_NAME = "build-tree"  # in the product's folder
 REVISION = 2  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
 SLOTS = 2  # of a toolchain
@@ -69,7 +71,7 @@ class TreeOrder:
     @property
     def script(self) -> Path:
         """What builds this product's trees."""
-        return LIBEXEC / self.needs.product / SCRIPT_NAME
+        return scripts()[self.needs.product]
 
     @property
     def key(self) -> str:
@@ -88,10 +90,16 @@ class TreeOrder:
         return (f"LAYOUT={self.layout}",) if self.layout else ()
 
 
-def scripts() -> str:
+def scripts() -> dict[str, Path]:
+    """What builds trees, by product."""
+    own = {path.parent.name: path for path in sorted(LIBEXEC.glob(f"*/{SCRIPT_NAME}"))}
+    found = ((name, file_of_product(name, SCRIPT_NAME)) for name in product_ids())
+    return own | {name: path for name, path in found if path}
+
+
+def scripts_text() -> str:
     """The text of all scripts that build trees."""
-    found = sorted(LIBEXEC.glob(f"*/{SCRIPT_NAME}"))
-    return "".join(path.read_text(encoding="utf-8") for path in found)
+    return "".join(path.read_text(encoding="utf-8") for path in scripts().values())
 
 
 def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build:

@@ -1,10 +1,7 @@
-"""One driver for each load tool, in a literal dict."""
+"""One driver for each load tool, by its name; each product has its own."""
 
 from __future__ import annotations
 
-from dsharness.loads.dnsload import Dnsload
-from dsharness.loads.dnsperf import Dnsperf
-from dsharness.loads.krbload import Krbload
 from dsharness.loads.ldapload import Ldapload
 from dsharness.loads.ldclt import Ldclt
 from dsharness.loads.load_driver import (
@@ -16,20 +13,19 @@ from dsharness.loads.load_driver import (
     Schedule,
     Seconds,
 )
+from dsharness.product_folder import OfProducts
 
-LOADS: dict[str, Load] = {
-    "dnsload": Dnsload(),
-    "dnsperf": Dnsperf(),
-    "krbload": Krbload(),
-    "ldapload": Ldapload(),
-    "ldclt": Ldclt(),
-}
+LOADS: OfProducts[Load] = OfProducts(
+    {"ldapload": Ldapload(), "ldclt": Ldclt()},
+    lambda folder: folder.loads,
+)
 
-LIVE: dict[str, LiveLoad] = {
-    "dnsload": Dnsload(),
-    "krbload": Krbload(),
-    "ldapload": Ldapload(),
-}
+LIVE: OfProducts[LiveLoad] = OfProducts(
+    {"ldapload": Ldapload()},
+    lambda folder: {
+        tool: load for tool, load in folder.loads.items() if isinstance(load, LiveLoad)
+    },
+)
 
 __all__ = [
     "LIVE",

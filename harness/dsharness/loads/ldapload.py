@@ -1,13 +1,12 @@
 """ldapload: the lab's own load for directories, for what ldclt cannot do.
 
 Open loops, mixes of operations, any filter, answers that are checked one by one, and how long each
-took. The program (in ``ldapload/``) sends what is encoded here; it is compiled by the lab.
+took.
 """
 
 from __future__ import annotations
 
 import random
-import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,20 +23,10 @@ from dsharness.loads.ldap_request_bytes import (
     import_steps,
     simple_bind,
 )
-from dsharness.loads.load_driver import (
-    CUT,
-    OVER_TIME,
-    Extent,
-    LoadReport,
-    Operations,
-    Schedule,
-    SourcePorts,
-    Worker,
-    last_of,
-)
+from dsharness.loads.load_driver import Worker
+from dsharness.loads.own_load import MOST_BYTES, MOST_REQUESTS, OwnLoad
 from dsharness.model import (
     USER_BIND,
-    Latencies,
     LdaploadWorkload,
     LdapRequest,
     LdapStep,
@@ -55,123 +44,51 @@ from dsharness.systems.ldap.directory import (
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, LdapEndpoint, OwnDirectory
 from dsharness.systems.system import SHARED_FOLDER, Endpoint
 
-REQUESTS_FILE = "requests.txt"
-MOST_REQUESTS, MOST_BYTES = 20_000, 32 << 20  # of one file; it is read again from its beginning
-ADDRESSES = 12  # of each of several workers
-LAST_S = 10.0  # for the last answers, once the time is over in which operations begin
-LATE_US = 1000.0  # half of the operations begun later than this: the load did not keep its schedule
 
-_RUN = """\
-"$@"
-status=$?
-echo "load ended with status $status"
-exit $status
-"""
-
-
-class Ldapload:
+class Ldapload(OwnLoad):
     """The driver of the lab's own LDAP load."""
 
-    most_workers: ClassVar[int] = 20
-    # It waits up to 30 s until a connection is bound, and for the end of an import.
-    grace_s: ClassVar[float] = 65.0
-    source: ClassVar[Path | None] = Path(__file__).with_suffix("")
+    name: ClassVar[str] = "ldapload"
+    usual: ClassVar[str] = "search-as-user"
+    speech: ClassVar[Path | None] = Path(__file__).with_name("ldap_speech.rs")
 
-    def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
-        """Requests of one turn, in their own order; both members of a pair get the same."""
+    def lines(self, workload: Workload, endpoint: Endpoint, turn: int) -> Iterator[str]:
         load, server = _ldap(workload, endpoint)
-        lines = (
-            _lines(load, server, turn)
-            if isinstance(server, OwnDirectory)
-            else _binds(load, server, turn)
-        )
-        return {REQUESTS_FILE: "".join(f"{line}\n" for line in lines)}
-
-    def argv(
-        self, workload: Workload, endpoint: Endpoint, folder: str, extent: Extent
-    ) -> list[str]:
-        match extent:
-            case Operations():
-                much = ["--operations", str(extent.total(workload.threads))]
-            case Schedule():
-                count = str(extent.total(workload.threads))
-                much = ["--rate", f"{extent.per_second:g}", "--operations", count]
-            case _:
-                much = ["--seconds", str(extent.seconds)]
-        return self._run(workload, endpoint, folder, 2 * extent.limit_s + 1, much)
+        if isinstance(server, OwnDirectory):
+            return _lines(load, server, turn)
+        return _binds(load, server, turn)
 
     def live_argv(
         self, workload: Workload, endpoint: Endpoint, folder: str, worker: Worker
     ) -> list[str]:
-        """A block of source addresses is the worker's own."""
-        first = 1 + (worker.number - 1) * ADDRESSES
-        much = ["--seconds", f"{worker.seconds:g}", "--tells", "1"]
-        much += ["--first", str(first), "--addresses", str(ADDRESSES)]
-        if worker.per_second is not None:
-            much += ["--rate", f"{worker.per_second:g}"]
-        if isinstance(endpoint, LdapEndpoint) and not isinstance(endpoint, OwnDirectory):
-            # it is someone else's: the first refused bind ends it
-            much += ["--errors", "1"]
-        return self._run(workload, endpoint, folder, worker.seconds + LAST_S, much)
+        """A server that is someone else's is asked until it refuses the first bind."""
+        argv = super().live_argv(workload, endpoint, folder, worker)
+        others = isinstance(endpoint, LdapEndpoint) and not isinstance(endpoint, OwnDirectory)
+        return [*argv, "--errors", "1"] if others else argv
 
-    def _server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
-        """Where connections go, and what options those have that are not the load's own."""
+    def server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
         load, _ = _ldap(workload, endpoint)
         others = ["--silent", str(load.silent)] if load.silent else []
         if load.disturber is not None:
             others += ["--disturbers", str(load.disturber.connections)]
         return _url(load.over, endpoint), others
 
-    def _run(
-        self, workload: Workload, endpoint: Endpoint, folder: str, limit_s: float, much: list[str]
-    ) -> list[str]:
-        url, others = self._server(workload, endpoint)
-        return [
-            "timeout", "--kill-after=5", f"{limit_s + self.grace_s:.0f}", "sh", "-c", _RUN, "sh",
-            "ldapload", url, f"{folder}/{REQUESTS_FILE}",
-            "--connections", str(workload.threads), *others, "--limit", f"{limit_s:g}", *much,
-        ]  # fmt: skip
 
-    def parse(self, text: str) -> LoadReport:
-        total, seconds, cpu_us, starved_us, disturbances, status = (
-            last_of(each, text)
-            for each in (_TOTAL, _SECONDS, _CPU, _STARVED, _DISTURBANCES, _STATUS)
-        )
-        failed = dict.fromkeys(_FAILED.findall(text), 1)
-        return LoadReport(
-            active_s=float(seconds) if seconds else None,
-            total=int(total) if total else None,
-            errors={words: int(count) for count, words in _ERROR.findall(text)} | failed,
-            exit_status=int(status) if status else None,
-            client_cpu_us=float(cpu_us) if cpu_us else None,
-            starved_us=float(starved_us or 0),
-            latencies=_times(_TIME, text),
-            sent=_times(_SENT, text),
-            disturbances=int(disturbances) if disturbances else None,
-            ports=_ports(text),
-            late=Latencies.of(late) if (late := _late(text)) else None,
-            verified="\nfinished\n" in text,
-            expired=OVER_TIME in text,
-        )
-
-    def objections(self, report: LoadReport) -> Iterator[str]:
-        yield from (words for words in report.errors if words.startswith(_SHORT))
-        if report.total and not report.verified:
-            yield CUT
-        if report.disturbances == 0:
-            yield "what should disturb the load had no answer"
-        late_us = report.late.at_us(50) if report.late else 0.0
-        if late_us > LATE_US:
-            yield f"the load began half of its operations more than {late_us / 1000:.1f} ms late"
+# As the program calls them.
+_SCHEMES = {
+    LdapTransport.LDAP: "tcp",
+    LdapTransport.LDAPS: "tls",
+    LdapTransport.STARTTLS: "starttls",
+}
 
 
 def _url(over: LdapTransport, endpoint: Endpoint) -> str:
     """Where a load's connections go, as its program wants it."""
     if over is LdapTransport.LDAPI:
-        return f"ldapi://{SHARED_FOLDER}/{SOCKET_NAME}"
+        return f"unix://{SHARED_FOLDER}/{SOCKET_NAME}"
     secure = endpoint.secure_port if isinstance(endpoint, OwnDirectory) else None
     port = secure if over is LdapTransport.LDAPS else endpoint.port
-    return f"{over}://{endpoint.host}:{port}"
+    return f"{_SCHEMES[over]}://{endpoint.host}:{port}"
 
 
 def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, LdapEndpoint]:
@@ -187,7 +104,7 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Lda
 
 
 def _lines(load: LdaploadWorkload, server: OwnDirectory, turn: int) -> Iterator[str]:
-    """What ``ldapload/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX.
+    """What ``own_load/plan.rs`` reads: KIND and for each step RESULT ENTRIES PAGE HEX.
 
     After a kind may stand ``@`` and for how many microseconds its connection then pauses. A step
     that connects has that word in place of bytes, and an import is three steps.
@@ -285,40 +202,3 @@ def _line(asked: LdapRequest, steps: Sequence[Step], pause_ms: float = 0.0) -> s
         if not wanted.endswith("connect"):
             words.append(body.hex().replace(NAME_MASK.hex(), NAMED))
     return " ".join(words)
-
-
-_TOTAL = re.compile(r"^operations (\d+)$", re.MULTILINE)
-_SECONDS = re.compile(r"^seconds ([\d.]+)$", re.MULTILINE)
-_CPU = re.compile(r"^cpu (\d+)$", re.MULTILINE)
-_STARVED = re.compile(r"^starved (\d+)$", re.MULTILINE)
-_DISTURBANCES = re.compile(r"^disturbances (\d+)$", re.MULTILINE)
-_STATUS = re.compile(r"^load ended with status (\d+)$", re.MULTILINE)
-_ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)
-_FAILED = re.compile(r"^failed (.*)$", re.MULTILINE)
-_TIME = re.compile(r"^time (\S+) (\d+) (\d+)$", re.MULTILINE)
-_SENT = re.compile(r"^sent (\S+) (\d+) (\d+)$", re.MULTILINE)
-_PORTS = re.compile(r"^ports (\d+) addresses (\d+) waiting (\d+) (\d+)$", re.MULTILINE)
-_SHORT = "too few ports"
-_LATE = re.compile(r"^late (\d+) (\d+)$", re.MULTILINE)
-
-
-def _ports(text: str) -> SourcePorts | None:
-    found = _PORTS.search(text)
-    if found is None:
-        return None
-    each, addresses, before, after = map(int, found.groups())
-    return SourcePorts(
-        of_address=each, addresses=addresses, waiting_before=before, waiting_after=after
-    )
-
-
-def _times(line: re.Pattern[str], text: str) -> dict[str, Latencies]:
-    """For each kind how many operations took so long."""
-    found: dict[str, dict[float, int]] = {}
-    for kind, time_us, count in line.findall(text):
-        found.setdefault(kind, {})[float(time_us)] = int(count)
-    return {kind: Latencies.of(each) for kind, each in found.items()}
-
-
-def _late(text: str) -> dict[float, int]:
-    return {float(late_us): int(count) for late_us, count in _LATE.findall(text)}

@@ -58,7 +58,7 @@ class Ldclt:
     """The driver of ldclt: binds, searches and changes of a directory's users."""
 
     grace_s: ClassVar[float] = 45.0  # it waits up to 30 s for an answer before it gives up
-    source: ClassVar[Path | None] = None
+    speech: ClassVar[Path | None] = None
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         directory, users = _directory(endpoint), _users(workload)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
@@ -133,8 +133,8 @@ class Load(Protocol):
     """How one tool applies a workload, and how its output is read."""
 
     grace_s: ClassVar[float]  # after its limit, until it is ended
-    # The folder of a program that the lab compiles; None: the row's image has it.
-    source: ClassVar[Path | None]
+    # How the program speaks that the lab compiles; None: the row's image has the tool.
+    speech: ClassVar[Path | None]
 
     def files(self, workload: Workload, endpoint: Endpoint, turn: int) -> Mapping[str, str]:
         """What it reads, by name; the same for both members of a pair.
@@ -165,9 +165,11 @@ class Worker:
     per_second: float | None = None  # operations that it begins; None: as many as are answered
 
 
+@runtime_checkable
 class LiveLoad(Load, Protocol):
     """A load that says each second what came of it, and of which several go at once."""
 
+    usual: ClassVar[str]  # the workload of the matrix that is taken where none is named
     most_workers: ClassVar[int]
 
     def live_argv(

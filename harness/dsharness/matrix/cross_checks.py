@@ -6,14 +6,12 @@ row contradict each other by two versions for one package, or by a family's wron
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 import pydantic
-from pydantic import TypeAdapter
 
 from dsharness.matrix.series_graph import count_chains, find_cycle, graph_of
 from dsharness.model import (
@@ -29,11 +27,11 @@ from dsharness.model import (
     Registry,
     Row,
     Series,
-    SystemName,
     Toolchain,
     Tools,
     Value,
     Workload,
+    WorkloadFile,
 )
 from dsharness.package_version import upstream
 from dsharness.products import product_of
@@ -150,7 +148,7 @@ def _versions(row: Row) -> Iterator[Contradiction]:
         if name not in known.suites:
             expected = f"unknown key; allowed: {', '.join(known.suites)}."
             yield ("published", "versions", name), None, expected + suggestion(name, known.suites)
-    if row.family is Family.FREEIPA and row.system is not SystemName.FREEIPA:
+    if row.family is Family.FREEIPA and row.system != "freeipa":
         yield ("system",), str(row.system), "freeipa with `family: freeipa`"
 
 
@@ -227,8 +225,6 @@ def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
 V = TypeVar("V", bound=Value)
 SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains", "profiles")
 
-ANY_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
@@ -303,11 +299,9 @@ def _readable(kind: type[V], data: Mapping[str, object], section: str) -> dict[i
 
 
 def _readable_workloads(data: Mapping[str, object]) -> dict[int, Workload]:
-    read = {}
-    for index, item in enumerate(_items(data, "workloads")):
-        with contextlib.suppress(pydantic.ValidationError):  # as in ``_readable_or_none``
-            read[index] = ANY_WORKLOAD.validate_json(json.dumps(item), strict=True)
-    return read
+    items = enumerate(_items(data, "workloads"))
+    files = {i: _readable_or_none(WorkloadFile, {"workloads": [item]}) for i, item in items}
+    return {index: file.workloads[0] for index, file in files.items() if file is not None}
 
 
 def _readable_or_none(kind: type[V], data: object) -> V | None:

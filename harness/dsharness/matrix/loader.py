@@ -16,6 +16,7 @@ from dsharness.matrix.cross_checks import (
     reference_findings,
     workload_contradictions,
 )
+from dsharness.matrix.joined_rows import joined
 from dsharness.model import (
     DirectoryWorkload,
     Matrix,
@@ -70,7 +71,7 @@ def find_matrix(*, folder: bool = True) -> Path:
 def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
     """The checked matrix of a file, or one MatrixError with everything that is wrong in it."""
     place = path or find_matrix(folder=folder)
-    document = read_document(place, hint=SHAPE_HINT, unread=UNREAD_HINT)
+    document = joined(read_document(place, hint=SHAPE_HINT, unread=UNREAD_HINT), hint=SHAPE_HINT)
     draft = draft_of(document.data)
     findings = [
         *document_findings(Matrix, document),

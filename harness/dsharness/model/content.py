@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, NonNegativeInt
 
 from dsharness.model.value import Value
+
+
+class Content(Value):
+    """So many of something; each product says of what."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def kind(self) -> str: ...
+
+    number: NonNegativeInt = 1000
 
 
 class DirectoryPlugin(StrEnum):
@@ -20,11 +31,10 @@ class DirectoryPlugin(StrEnum):
     REPLICATION = "replication"  # each change is kept for other servers; there is none
 
 
-class DirectoryContent(Value):
+class DirectoryContent(Content):
     """Users of a directory, and groups of them."""
 
     kind: Literal["users"] = "users"
-    number: NonNegativeInt = 1000
     passwords: NonNegativeInt = 1 << 24  # of so many users at most: hashing takes longest
     groups: NonNegativeInt = 0
     members: NonNegativeInt = 0  # of each group
@@ -34,23 +44,6 @@ class DirectoryContent(Value):
     plugins: tuple[str, ...] = Field(default=(), exclude_if=lambda each: not each)
     # Users in a file from which its own task fills a suffix that nothing else is in.
     imported: NonNegativeInt = Field(default=0, exclude_if=lambda each: not each)
-
-
-class ZoneContent(Value):
-    """Names of a zone, each with an address of its own."""
-
-    kind: Literal["names"] = "names"
-    number: NonNegativeInt = 1000
-
-
-class RealmContent(Value):
-    """Users of a Kerberos realm, and as many who must prove themselves first."""
-
-    kind: Literal["realm"] = "realm"
-    number: NonNegativeInt = 1000
-
-
-Content = DirectoryContent | ZoneContent | RealmContent
 
 
 def largest(contents: Iterable[Content]) -> Content:

@@ -15,7 +15,6 @@ from dsharness.model.workload import Workload
 
 DATABASE = "database"  # an option: the library that a directory keeps its data in
 OWN = "own"  # its value where each version is to keep the library that it prefers
-WORKER_THREADS = "worker-threads"  # an option, and a fact: how many a name server has
 
 
 class Settings(Value):
@@ -104,6 +103,9 @@ class Matrix(Value):
     version: Literal[1]
     file: SkipJsonSchema[Path | None] = Field(
         default=None, exclude=True, description="where it was read from; set by the loader"
+    )
+    products: tuple[Identifier, ...] = Field(
+        default=(), description="whose own rows, series, workloads and settings are read with it"
     )
     defaults: Defaults
     tools: Tools

@@ -28,7 +28,7 @@ Share = Annotated[float, Field(ge=-1e-9, le=1 + 1e-9)]  # sums are rounded
 class Value(BaseModel):
     """Frozen, strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 URL = r"(https?|file)://[A-Za-z0-9._~:/@%+$?=&,-]+"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
@@ -19,8 +19,6 @@ from dsharness.model.content import (
     Content,
     DirectoryContent,
     DirectoryPlugin,
-    RealmContent,
-    ZoneContent,
 )
 from dsharness.model.ldap_requests import (
     SHARERS,
@@ -31,6 +29,7 @@ from dsharness.model.ldap_requests import (
     LdapTransport,
     RequestKind,
 )
+from dsharness.model.of_products import OneOf
 from dsharness.model.value import Identifier, Value
 
 # More than any machine does: what is typed wrongly is refused where it stands, not hours later.
@@ -43,6 +42,14 @@ Duration = Annotated[PositiveFloat, Field(le=86_400)]
 
 class WorkloadBase(Value):
     """What every tool's workload says; none of its parameters is left to the tool's default."""
+
+    if TYPE_CHECKING:  # fields or properties of each tool's workload
+
+        @property
+        def tool(self) -> str: ...
+
+        @property
+        def operation(self) -> str: ...
 
     protocol: ClassVar[str]  # that a system must answer: "ldap", "dns"
     id: Identifier
@@ -428,149 +435,16 @@ class ImportWorkload(DirectoryWorkload):
 
 
 class Transport(StrEnum):
-    """How a DNS query travels."""
+    """How a request travels."""
 
     UDP = "udp"
     TCP = "tcp"
 
 
-class DnsperfWorkload(WorkloadBase):
-    """Queries for the addresses of a zone's names, by dnsperf."""
-
-    protocol: ClassVar[str] = "dns"
-    tool: Literal["dnsperf"] = "dnsperf"
-    operation: Literal["query"] = "query"
-    threads: Connections = 1
-    transport: Transport = Transport.UDP
-    names: PositiveInt = Field(
-        default=1000, le=1 << 24, description="names of the zone, all asked for in turn"
-    )
-    clients: Connections = Field(default=20, description="sockets that queries are sent from")
-    outstanding: Number = Field(default=100, description="queries that wait for an answer")
-    timeout_s: PositiveInt = Field(default=5, le=3600, description="a query is lost after so long")
-    buffer_kb: Number = Field(default=200, description="of each socket, in either direction")
-    scheduled: PerSecond | None = Field(
-        default=None, description="queries begun in a second, whatever waits; by default as many "
-        "as are answered"
-    )  # fmt: skip
-
-    @property
-    def at_once(self) -> int:
-        return self.outstanding
-
-    @property
-    def content(self) -> ZoneContent:
-        return ZoneContent(number=self.names)
-
-    @property
-    def rate(self) -> float | None:
-        return self.scheduled
-
-    @property
-    def distinct_entries(self) -> int:
-        return self.names
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse sockets without a query: dnsperf shares those that wait out among them."""
-        if self.outstanding < self.clients:
-            least = f"at least the {self.clients} sockets that queries are sent from (`clients`)"
-            yield "outstanding", least
-
-
-DNS_ROOM = 100  # the kernel kept 150 queries for one socket of named's, not 200
-
-
-class DnsloadWorkload(WorkloadBase):
-    """Queries for the addresses of a zone's names, by the lab's own load."""
-
-    protocol: ClassVar[str] = "dns"
-    tool: Literal["dnsload"] = "dnsload"
-    operation: Literal["query"] = "query"
-    threads: Connections = Field(default=20, description="sockets, each with one query")
-    transport: Transport = Transport.UDP
-    names: PositiveInt = Field(
-        default=1000, le=20_000, description="names of the zone, all asked for in turn"
-    )
-    scheduled: PerSecond | None = Field(
-        default=None, description="queries begun in a second, whatever waits; by default as many "
-        "as are answered"
-    )  # fmt: skip
-
-    @property
-    def content(self) -> ZoneContent:
-        return ZoneContent(number=self.names)
-
-    @property
-    def rate(self) -> float | None:
-        return self.scheduled
-
-    @property
-    def distinct_entries(self) -> int:
-        return self.names
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse more queries at once than a server's socket has room for."""
-        if self.threads > DNS_ROOM:
-            yield "threads", f"at most {DNS_ROOM}, or the kernel drops some"
-
-
-# Of more than 45 connections a KDC drops the oldest; the kernel kept 125 requests for it, not 150.
-KDC_ROOM = {Transport.UDP: 100, Transport.TCP: 40}
-
-
-class Proof(StrEnum):
-    """When a user proves to a KDC that it knows its password, by an encrypted timestamp."""
-
-    NONE = "none"  # never: such users get a ticket for their name
-    AT_ONCE = "at-once"  # with the first request
-    WHEN_ASKED = "when-asked"  # with a second one, as clients do that know nothing of the user
-
-
-class KrbloadWorkload(WorkloadBase):
-    """Tickets of a Kerberos realm's users, by the lab's own load."""
-
-    protocol: ClassVar[str] = "kerberos"
-    tool: Literal["krbload"] = "krbload"
-    operation: Literal["ticket"] = "ticket"
-    threads: Connections = Field(default=4, description="users that wait for an answer")
-    transport: Transport = Transport.UDP
-    proof: Proof = Proof.NONE
-    users: PositiveInt = Field(
-        default=1000, le=20_000, description="users of the realm, all in turn"
-    )
-    scheduled: PerSecond | None = Field(
-        default=None, description="tickets asked for in a second, whatever waits; by default as "
-        "many as are answered"
-    )  # fmt: skip
-
-    @property
-    def content(self) -> RealmContent:
-        return RealmContent(number=self.users)
-
-    @property
-    def rate(self) -> float | None:
-        return self.scheduled
-
-    @property
-    def distinct_entries(self) -> int:
-        return self.users
-
-    def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Refuse more users at once than a KDC has connections, or its socket has room for."""
-        most = KDC_ROOM[self.transport]
-        if self.threads > most:
-            yield "threads", f"at most {most} over {self.transport}, or the KDC drops some"
-
-
-# A fixed load. Told apart by ``tool`` in matrix.yaml; a new tool's class is added here.
+# A fixed load. Told apart by ``tool`` in matrix.yaml, or wherever it was kept.
 Workload = Annotated[
-    LdcltWorkload
-    | LdaploadWorkload
-    | ImportWorkload
-    | DnsperfWorkload
-    | DnsloadWorkload
-    | KrbloadWorkload,
-    Field(discriminator="tool"),
+    WorkloadBase,
+    OneOf("tool", lambda folder: folder.workloads, LdcltWorkload, LdaploadWorkload, ImportWorkload),
 ]
 
 

@@ -21,35 +21,43 @@ from dsharness.model import (
     SystemName,
     Value,
 )
+from dsharness.product_folder import MAIN, product_folders
 from dsharness.products.product import KnownChanges, Product, ProductPackages, SourceFacts, first_of
 from dsharness.products.seen_builds import SeenBuilds, SeenSpan
 from dsharness.yaml_files.problems import suggestion
 from dsharness.yaml_files.shape import read_checked
 
 V = TypeVar("V", bound=Value)
-FOLDER = Path(__file__).parent
-MAIN = "product.yaml"
 HINT = "correct the file; docs/products.md says what each key means"
 
 
 @cache
-def product_ids(folder: Path = FOLDER) -> tuple[str, ...]:
-    return tuple(sorted(found.parent.name for found in folder.glob(f"*/{MAIN}")))
+def folders_in(folder: Path | None = None) -> Mapping[str, Path]:
+    """Where the data of each product are, by its id: of all that there are, or below a folder."""
+    if folder is None:
+        own = folders_in(Path(__file__).parent)
+        known = {**own, **{name: each.folder for name, each in product_folders().items()}}
+        return dict(sorted(known.items()))
+    return {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{MAIN}"))}
+
+
+def product_ids(folder: Path | None = None) -> tuple[str, ...]:
+    return tuple(folders_in(folder))
 
 
 @cache
-def product(name: str, folder: Path = FOLDER) -> Product:
+def product(name: str, folder: Path | None = None) -> Product:
     """The product of that id; MatrixError when there is none, or its data is wrong."""
     known = product_ids(folder)
     if name not in known:
         raise MatrixError(
             f"no product {name!r}.{suggestion(name, known)}", hint=f"there are: {', '.join(known)}"
         )
-    return read_checked(folder / name / MAIN, Product, hint=HINT)
+    return read_checked(folders_in(folder)[name] / MAIN, Product, hint=HINT)
 
 
 @cache
-def product_of_system(system: str, folder: Path = FOLDER) -> str:
+def product_of_system(system: str, folder: Path | None = None) -> str:
     """The id of the product that a driver serves."""
     for name in product_ids(folder):
         if system in product(name, folder).systems:
@@ -66,12 +74,12 @@ def product_of(row: Row) -> str:
 
 
 @cache
-def source_facts(name: str, folder: Path = FOLDER) -> SourceFacts | None:
+def source_facts(name: str, folder: Path | None = None) -> SourceFacts | None:
     """What is known of its source; None when the lab does not build it."""
     return product_file(name, "source.yaml", SourceFacts, folder)
 
 
-def product_of_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str | None:
+def product_of_source(has: Callable[[str], bool], folder: Path | None = None) -> str | None:
     """The id of the product whose source this is, by the files that it has."""
     for name in product_ids(folder):
         facts = source_facts(name, folder)
@@ -80,7 +88,7 @@ def product_of_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str 
     return None
 
 
-def source_system(name: str, folder: Path = FOLDER) -> SystemName:
+def source_system(name: str, folder: Path | None = None) -> SystemName:
     """The driver that serves what was built from a product's source tree."""
     found = product(name, folder).source_system
     if found is None:
@@ -91,7 +99,7 @@ def source_system(name: str, folder: Path = FOLDER) -> SystemName:
     return found
 
 
-def why_no_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str:
+def why_no_source(has: Callable[[str], bool], folder: Path | None = None) -> str:
     """What each product's source would have that this one lacks."""
     reasons = []
     for name in product_ids(folder):
@@ -103,13 +111,13 @@ def why_no_source(has: Callable[[str], bool], folder: Path = FOLDER) -> str:
 
 
 @cache
-def known_changes(name: str, folder: Path = FOLDER) -> KnownChanges:
+def known_changes(name: str, folder: Path | None = None) -> KnownChanges:
     """What is known to have changed its cost; nothing, where nothing is."""
     return product_file(name, "known_changes.yaml", KnownChanges, folder) or KnownChanges()
 
 
 @cache
-def seen_builds(name: str, folder: Path = FOLDER) -> SeenBuilds:
+def seen_builds(name: str, folder: Path | None = None) -> SeenBuilds:
     """Which toolchains its versions were seen to build in; nothing, where none was tried."""
     return product_file(name, "seen_builds.yaml", SeenBuilds, folder) or SeenBuilds()
 
@@ -130,15 +138,15 @@ def seen_of_source(name: str, files: Callable[[str], str | None]) -> SeenSpan | 
     return seen_builds(name).at(version, product(name).releases.branch_of)
 
 
-def build_needs_file(name: str, folder: Path = FOLDER) -> Path | None:
+def build_needs_file(name: str, folder: Path | None = None) -> Path | None:
     """The file with what its trees need to be built; dsbuilds reads it."""
-    path = folder / name / "build_needs.yaml"
-    return path if path.exists() else None
+    return file_of_product(name, "build_needs.yaml", folder)
 
 
-def release_files(folder: Path = FOLDER) -> dict[str, Path]:
+def release_files(folder: Path | None = None) -> dict[str, Path]:
     """The products whose tagged releases are known, and the table of each."""
-    return {path.parent.name: path for path in sorted(folder.glob("*/releases.csv"))}
+    paths = {name: path / "releases.csv" for name, path in folders_in(folder).items()}
+    return {name: path for name, path in paths.items() if path.exists()}
 
 
 def notable_versions(image: Image) -> dict[str, str]:
@@ -154,10 +162,16 @@ def notable_versions(image: Image) -> dict[str, str]:
     return {noun: version for noun, version in found.items() if version is not None}
 
 
-def product_file(name: str, file: str, model: type[V], folder: Path = FOLDER) -> V | None:
+def product_file(name: str, file: str, model: type[V], folder: Path | None = None) -> V | None:
     """Read a file of a product; None where it has none."""
-    path = folder / name / file
-    return read_checked(path, model, hint=HINT) if path.exists() else None
+    path = file_of_product(name, file, folder)
+    return None if path is None else read_checked(path, model, hint=HINT)
+
+
+def file_of_product(name: str, file: str, folder: Path | None = None) -> Path | None:
+    """Where a file of a product is; None where it has none."""
+    path = folders_in(folder)[name] / file
+    return path if path.exists() else None
 
 
 UNKNOWN = "as offered"

@@ -258,6 +258,10 @@ class Product(Value):
     explainers: tuple[Identifier, ...] = Field(
         default=(), description="what a report knows of its facts, by name"
     )
+    facts: dict[Identifier, str] = Field(
+        default_factory=dict,
+        description="fact that a report shows as the server tells it -> heading of its column",
+    )
     releases: ReleaseFacts = ReleaseFacts()
     issues: str | None = Field(default=None, description="address of an issue; {issue} is its id")
 

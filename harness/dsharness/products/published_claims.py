@@ -5,16 +5,20 @@ A measurement serves several claims. How each one is judged says nothing of how 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from dsharness.errors import MatrixError, UsageError
 from dsharness.model import Value
+from dsharness.model.of_products import OneOf
 from dsharness.model.value import Identifier
-from dsharness.products.catalog import FOLDER, product_file, product_ids
+from dsharness.product_folder import ProductFolder, product_folders
+from dsharness.products.catalog import file_of_product, product_file, product_ids
 from dsharness.yaml_files.problems import suggestion
 
 FILE = "claims.yaml"
@@ -39,17 +43,36 @@ class Arm(Value):
         return f"{self.row} with {self.scheme}{rounds}" if self.scheme else self.row
 
 
-class BindsMeasured(Value):
+class MeasurementBase(Value):
+    """What an experiment measures, told apart by its ``kind``."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def kind(self) -> str: ...
+
+    minutes: PositiveFloat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """An experiment that only one product needs, one of its folder's ``experiments``."""
+
+    asked: type[MeasurementBase]
+    title: str
+    measure: Callable[[Any, Any], Any]  # of the lab of claims and what is asked: figures
+
+
+class BindsMeasured(MeasurementBase):
     """Binds of so many distinct users at random, by ldclt."""
 
     kind: Literal["binds"]
     arms: tuple[Arm, ...] = Field(min_length=1)
     users: tuple[PositiveInt, ...] = Field(min_length=1)
     runs: PositiveInt = 2
-    minutes: PositiveFloat
 
 
-class StoredTried(Value):
+class StoredTried(MeasurementBase):
     """Passwords are set, schemes changed, and what is stored is read back."""
 
     kind: Literal["stored"]
@@ -57,20 +80,18 @@ class StoredTried(Value):
     scheme: str = Field(description="that the default is changed to")
     rounds_scheme: str = Field(description="whose rounds are read and set")
     rounds_tried: tuple[PositiveInt, ...]
-    minutes: PositiveFloat
 
 
-class PortsTried(Value):
+class PortsTried(MeasurementBase):
     """Connections from one address and from several, until no port is left."""
 
     kind: Literal["ports"]
     row: Identifier
     ports: PositiveInt = Field(description="that the container's clients may use")
     addresses: PositiveInt = 3
-    minutes: PositiveFloat
 
 
-class CulpritSearched(Value):
+class CulpritSearched(MeasurementBase):
     """A search over commits with a repository; without, two rows explained."""
 
     kind: Literal["culprit"]
@@ -80,10 +101,9 @@ class CulpritSearched(Value):
     fast: Identifier
     slow: Identifier
     runs: PositiveInt = 3
-    minutes: PositiveFloat
 
 
-class ToolsCompared(Value):
+class ToolsCompared(MeasurementBase):
     """One server under ldclt, and under Locust with so many workers."""
 
     kind: Literal["tools"]
@@ -91,28 +111,9 @@ class ToolsCompared(Value):
     workers: tuple[PositiveInt, ...]
     users: PositiveInt
     seconds: PositiveInt
-    minutes: PositiveFloat
 
 
-ResolverPhase = Literal["cold udp", "warm udp", "warm tcp", "warm dot"]
-
-
-class ResolversMeasured(Value):
-    """Name servers as resolvers, under queries by a schedule; each phase asks each name once."""
-
-    kind: Literal["resolvers"]
-    rows: tuple[Identifier, ...] = Field(min_length=1)
-    authority: Identifier = Field(description="the row whose server they ask")
-    workload: Identifier
-    names: PositiveInt
-    per_second: PositiveFloat = Field(description="queries that are begun")
-    phases: tuple[ResolverPhase, ...] = Field(min_length=1, description="in this order")
-    told: ResolverPhase = Field(description="whose share is our figure")
-    within_ms: PositiveFloat
-    minutes: PositiveFloat
-
-
-class LevelsMeasured(Value):
+class LevelsMeasured(MeasurementBase):
     """A row under rising load."""
 
     kind: Literal["levels"]
@@ -120,18 +121,30 @@ class LevelsMeasured(Value):
     workload: Identifier
     levels_pct: tuple[PositiveFloat, ...] = Field(min_length=1)
     runs: PositiveInt = 2
-    minutes: PositiveFloat
+
+
+def experiments_of(folder: ProductFolder) -> tuple[Experiment, ...]:
+    return cast("tuple[Experiment, ...]", folder.part("experiments") or ())
+
+
+def experiments() -> dict[type[MeasurementBase], Experiment]:
+    """Those of all products, by what is asked."""
+    made = (each for folder in product_folders().values() for each in experiments_of(folder))
+    return {experiment.asked: experiment for experiment in made}
 
 
 Measurement = Annotated[
-    BindsMeasured
-    | StoredTried
-    | PortsTried
-    | CulpritSearched
-    | ToolsCompared
-    | ResolversMeasured
-    | LevelsMeasured,
-    Field(discriminator="kind"),
+    MeasurementBase,
+    OneOf(
+        "kind",
+        lambda folder: (experiment.asked for experiment in experiments_of(folder)),
+        BindsMeasured,
+        StoredTried,
+        PortsTried,
+        CulpritSearched,
+        ToolsCompared,
+        LevelsMeasured,
+    ),
 ]
 
 
@@ -294,11 +307,11 @@ class PublishedClaims(Value):
 
 
 @cache
-def published_claims(name: str, folder: Path = FOLDER) -> PublishedClaims:
+def published_claims(name: str, folder: Path | None = None) -> PublishedClaims:
     """The claims about a product; MatrixError where it has none."""
     found = product_file(name, FILE, PublishedClaims, folder)
     if found is None:
-        with_claims = [each for each in product_ids(folder) if (folder / each / FILE).exists()]
+        with_claims = [each for each in product_ids(folder) if file_of_product(each, FILE, folder)]
         raise MatrixError(
             f"no claims about {name} are known", hint=f"of these they are: {', '.join(with_claims)}"
         )

@@ -19,6 +19,7 @@ class KeyPlace:
 
     line: int
     text: str | None = None
+    file: Path | None = None  # None: the one that was read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,28 +43,25 @@ class FileProblemsError(MatrixError):
         *,
         hint: str,
     ) -> None:
-        placed = {
-            (finding.line or nearest_line(finding.path, places), render(finding, where, places))
-            for finding in findings
-        }
-        self.lines = tuple(text for _, text in sorted(placed))
+        placed = set()
+        for finding in findings:
+            place = nearest_place(finding.path, places)
+            file, line = str(place.file or where), finding.line or place.line
+            placed.add((file != str(where), file, line, f"{file}:{line}: {render(finding)}"))
+        self.lines = tuple(text for *_, text in sorted(placed))
         super().__init__("\n".join(self.lines), hint=hint)
 
 
-def render(finding: Problem, where: Path, places: Mapping[KeyPath, KeyPlace]) -> str:
-    """`file:line: key.path: value …: what is allowed`."""
-    line = finding.line or nearest_line(finding.path, places)
+def render(finding: Problem) -> str:
+    """`key.path: value …: what is allowed`."""
     value = "" if finding.value is None else f" value {shown(finding.value)}:"
-    return f"{where}:{line}: {spelled(finding.path)}:{value} {finding.allowed}"
+    return f"{spelled(finding.path)}:{value} {finding.allowed}"
 
 
-def nearest_line(path: KeyPath, places: Mapping[KeyPath, KeyPlace]) -> int:
-    """The line of the key path, or of the closest thing around it that exists."""
-    for end in range(len(path), 0, -1):
-        place = places.get(path[:end])
-        if place is not None:
-            return place.line
-    return 1
+def nearest_place(path: KeyPath, places: Mapping[KeyPath, KeyPlace]) -> KeyPlace:
+    """Where the key path stands, or the closest thing around it that exists."""
+    paths = (path[:end] for end in range(len(path), 0, -1))
+    return next((places[part] for part in paths if part in places), KeyPlace(line=1))
 
 
 def spelled(path: KeyPath) -> str:

@@ -1,7 +1,8 @@
-"""Binds of several arms over the number of distinct users: what samples say of each. Pure."""
+"""Binds of several arms over the number of distinct users: figures, table and chart. Pure."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
@@ -10,6 +11,17 @@ from pydantic import Field
 
 from dsharness.measure.metrics import COST, CPU, RATE
 from dsharness.model import Sample, Value
+from dsresults.number_text import milliseconds, significant, whole
+from dsresults.page.chart import (
+    MOST_LINES,
+    Area,
+    Axis,
+    Chart,
+    ChartLine,
+    line_chart,
+    log_axis,
+)
+from dsresults.page.page import UNKNOWN, Content, Table, key, quiet
 
 
 class BindPoint(Value):
@@ -111,3 +123,80 @@ def points_of(samples: Mapping[int, Sequence[Sample]]) -> tuple[BindPoint, ...]:
     """Those numbers of users that have a valid run, few users first."""
     found = (BindPoint.of(users, samples[users]) for users in sorted(samples))
     return tuple(point for point in found if point)
+
+
+AREA = Area(width=700.0, right=470.0)
+
+
+def users_chart(figures: BindFigures) -> Chart | None:
+    """Return binds a second over users, both axes logarithmic; None without two points."""
+    lines = _drawn(figures)
+    if not lines:
+        return None
+    points = [point for line in lines for point in line.points]
+    users = sorted({point.users for point in points})
+    left_out = sum(len(line.points) > 1 for line in figures.lines) - len(lines)
+    return line_chart(
+        title="Binds a second over the number of distinct users",
+        caption="Binds a second over the number of distinct users, both on log axes."
+        f"{f' Not drawn: {left_out}.' if left_out else ''}",
+        kind="users",
+        area=AREA,
+        across=Axis(
+            low=users[0],
+            high=users[-1],
+            marks={number: whole(number) for number in users},
+            title="distinct users that bind",
+            bend=math.log,
+        ),
+        up=log_axis([point.rate_per_s for point in points], lambda rate: f"{whole(rate)}/s"),
+        lines=[
+            ChartLine(
+                name=line.title,
+                title=f"{line.title}: "
+                + ", ".join(
+                    f"{point.users}: {significant(point.rate_per_s)}/s" for point in line.points
+                ),
+                points=[(point.users, point.rate_per_s) for point in line.points],
+                pattern=number,
+                dots=True,
+            )
+            for number, line in enumerate(lines)
+        ],
+    )
+
+
+def _drawn(figures: BindFigures) -> list[BindLine]:
+    return [line for line in figures.lines if len(line.points) > 1][:MOST_LINES]
+
+
+def rate_table(figures: BindFigures) -> Table:
+    """Return the rates of each arm, a column for each number of users."""
+    users = sorted({point.users for line in figures.lines for point in line.points})
+    drawn = _drawn(figures)
+
+    def cell(point: BindPoint | None) -> Content:
+        if point is None:
+            return UNKNOWN
+        return (significant(point.rate_per_s), quiet(milliseconds(point.cpu_us)))
+
+    return Table(
+        kind="figures-of-levels",
+        caption=(
+            "binds a second with so many distinct users, the median of the runs",
+            quiet(", and the CPU time of a bind"),
+        ),
+        columns=("server", *map(whole, users), "stored as, read back"),
+        rows=[
+            (
+                (
+                    key(drawn.index(line) if line in drawn else None),
+                    line.title,
+                    quiet(f" {line.version}" if line.version else ""),
+                ),
+                *(cell(line.at(number)) for number in users),
+                line.stored or line.failed,
+            )
+            for line in figures.lines
+        ],
+    )

@@ -1,4 +1,4 @@
-"""What became of published claims, and where along an axis one stops to hold. Pure."""
+"""What became of published claims, where along an axis one stops to hold, their page. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,22 @@ from typing import Self
 from pydantic import Field
 
 from dsharness.model import Value
-from dsresults.compare.bind_lines import BindFigures
-from dsresults.number_text import whole
+from dsresults.compare.bind_lines import BindFigures, rate_table, users_chart
+from dsresults.number_text import utc, whole
+from dsresults.page.page import (
+    Bullets,
+    Card,
+    Content,
+    Facts,
+    Grid,
+    Listing,
+    Page,
+    Paragraph,
+    Section,
+    badge,
+    code,
+    note,
+)
 
 
 class ClaimVerdict(StrEnum):
@@ -78,6 +92,71 @@ class ClaimsAnswer(Value):
         """`6 reproduced, 1 not reproduced, 7 depends on`: how many of each."""
         counts = ((self.count(verdict), verdict) for verdict in ClaimVerdict)
         return ", ".join(f"{number} {verdict}" for number, verdict in counts if number)
+
+    def page(self) -> Page:
+        return Page(
+            title=self.title,
+            heading=f"{self.title}, tested",
+            about=(f"Tested on {utc(self.found_at)}",),
+            parts=(
+                Paragraph(words=self.summary, kind="headline"),
+                *(
+                    Section(title=source, parts=(Grid(parts=[*cards], kind="claims"),))
+                    for source, cards in (
+                        (source, map(_card, group))
+                        for source, group in groupby(self.claims, key=lambda claim: claim.source)
+                    )
+                ),
+                *self._figures(),
+                *self._rows(),
+                Section(title="Again", parts=(Listing(lines=(self.command,)),)),
+                note(
+                    "An answer that was measured is one of this machine; times and rates are not "
+                    "those of another one, ratios are nearer to it. Inconclusive says that the lab "
+                    "failed, and nothing of the claim."
+                ),
+            ),
+        )
+
+    def _figures(self) -> tuple[Content, ...]:
+        if self.users is None:
+            return ()
+        chart = users_chart(self.users)
+        return (
+            Section(
+                title="Binds a second", parts=[*([chart] if chart else []), rate_table(self.users)]
+            ),
+        )
+
+    def _rows(self) -> tuple[Content, ...]:
+        """The published rows: those that were measured, and why others could not be had."""
+        unreached = [(code(row.row), f": {row.why}") for row in self.unreached]
+        parts: list[Content] = []
+        if self.reached:
+            parts.append(f"Measured: {', '.join(self.reached)}")
+        if unreached:
+            parts += ["Could not be had here:", Bullets(items=unreached, kind="unmeasured")]
+        return (Section(title="Published rows", parts=parts),) if parts else ()
+
+
+def _card(claim: ClaimAnswer) -> Card:
+    facts: dict[str, Content] = {
+        "published": f"{claim.text} ({claim.theirs})",
+        "here": claim.ours if claim.ours != "-" else "",
+        "changes": "; ".join(claim.flips),
+        "again": code(claim.command) if claim.command else "",
+        "elsewhere": code(claim.elsewhere) if claim.elsewhere else "",
+    }
+    return Card(
+        id=claim.id,
+        kind=claim.verdict.value.replace(" ", "-"),
+        title=(code(claim.id), ": ", badge(claim.verdict.value)),
+        parts=(
+            Paragraph(words=claim.answer, kind="answer-text"),
+            Facts(facts={name: said for name, said in facts.items() if said}),
+            *([Bullets(items=claim.details, kind="unmeasured")] if claim.details else []),
+        ),
+    )
 
 
 class Span(Value):

@@ -216,6 +216,15 @@ class ComparisonTable(Value):
         known = (one for one in self.candidates if one.id == candidate_id)
         return next(known, Candidate(id=candidate_id))
 
+    def drawn(self, campaign_id: str, names: Sequence[str], most: int) -> set[str]:
+        """Return the candidates of a chart; of many, the line's ends and both sides of its step."""
+        if len(names) <= most:
+            return set(names)
+        answers = (one.boundary for one in self.columns if one.campaign_id == campaign_id)
+        boundary = next((answer for answer in answers if answer), None)
+        sides = (boundary.before, boundary.after) if boundary else ()
+        return {names[0], names[-1], *filter(None, sides)}
+
 
 CONFIDENCE = 0.95  # as the search has it
 USUAL = 0.15  # the log of a ratio strays by this much from pair to pair (docs/verdicts.md)

@@ -1,9 +1,9 @@
-"""How a server bore hours of load: each phase, what failed, and what changed with time. Pure."""
+"""How a server bore hours of load: each phase, what changed with time, and its page. Pure."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from pydantic import Field
@@ -11,10 +11,30 @@ from pydantic import Field
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import CPU, LATENCY_P99, MEMORY
 from dsharness.model import Latencies, Sample, Value
-from dsresults.compare.latency_curves import IN_TABLE, Percentile, latency_curve
+from dsresults.compare.latency_curves import (
+    FEWEST_SLOWER,
+    IN_TABLE,
+    Percentile,
+    latency_curve,
+    percentile_cell,
+)
 from dsresults.compare.load_levels import whole_times
-from dsresults.compare.usage_courses import CoursePoint
-from dsresults.number_text import counted, significant, whole
+from dsresults.compare.usage_courses import CoursePoint, course_chart
+from dsresults.number_text import counted, measured_between, significant, whole
+from dsresults.page.chart import Chart
+from dsresults.page.page import (
+    UNKNOWN,
+    Card,
+    Column,
+    Content,
+    Grid,
+    Page,
+    Table,
+    code,
+    note,
+    or_dash,
+    quiet,
+)
 
 FEWEST = 8  # runs of a phase that can say what changes with time
 LEVEL = 0.95
@@ -110,6 +130,27 @@ class Endurance(Value):
             silent = [n for n, phase in enumerate(self.phases, start=1) if not phase.known]
             return f"not known: no run of phase {', '.join(map(str, silent))} can be used"
         return f"endured: none of {whole(operations)} operations failed"
+
+    def page(self) -> Page:
+        return Page(
+            title=f"{self.row} under {self.workload_id} for a long time",
+            heading=(self.row, " under ", code(self.workload_id), " for a long time"),
+            about=(self.title, measured_between(self.measured_from, self.measured_until)),
+            answer=[Card(headline=self.answer, parts=[*_remarks(self.phases)])],
+            parts=(
+                Grid(parts=endurance_charts(self), kind="latencies"),
+                _table(self.phases),
+                note(
+                    f"Each phase is an open loop with {self.connections} connections, in runs that "
+                    "follow each other on one server; as answers come it serves "
+                    f"{significant(self.capacity_per_s)} a second. Times count from when an "
+                    "operation should have begun; a dash stands where fewer than "
+                    f"{FEWEST_SLOWER} operations took longer. What rises or falls in an hour is "
+                    "the slope of Theil and Sen over the runs of a phase, with its interval at "
+                    "95 %; a phase of few runs has none."
+                ),
+            ),
+        )
 
 
 def endured_phase(
@@ -215,3 +256,92 @@ def endurance_of(
         measured_until=max(begun, default=""),
         phases=tuple(phases),
     )
+
+
+def _remarks(phases: Sequence[EndurancePhase]) -> Iterator[str]:
+    """Yield what changed with time, and which runs were not used."""
+    for number, phase in enumerate(phases, start=1):
+        yield from (f"phase {number}: {drift}" for drift in phase.drifts if drift.seen)
+        if phase.why:
+            yield f"phase {number}: {phase.unusable} of {phase.runs} runs not used: {phase.why}"
+
+
+def _table(phases: Sequence[EndurancePhase]) -> Table:
+    return Table(
+        kind="figures-of-levels",
+        caption="Operations a second, milliseconds from when an operation was due, CPU time of an "
+        "operation in \u00b5s, memory of the first and last run in MiB",
+        columns=(
+            "top %", "asked", "runs", "operations", "failed", "mean",
+            *(f"p{percent:g}" for percent in IN_TABLE), "max", "CPU", "memory",
+            Column(title=quiet("in an hour")),
+        ),
+        rows=[_line(phase) for phase in phases],
+    )  # fmt: skip
+
+
+def _line(phase: EndurancePhase) -> tuple[Content, ...]:
+    memory = phase.memory_mib
+    drifts = [str(drift) for drift in phase.drifts if drift.seen]
+    seen = "; ".join(drifts) or ("nothing seen" if phase.drifts else UNKNOWN)
+    return (
+        f"{phase.share_pct:g}",
+        significant(phase.asked_per_s),
+        str(phase.runs),
+        whole(phase.operations),
+        whole(phase.failed),
+        or_dash(phase.mean_us and phase.mean_us / 1000),
+        *(percentile_cell(phase.at(percent)) for percent in IN_TABLE),
+        or_dash(phase.max_us and phase.max_us / 1000),
+        or_dash(phase.cpu_us),
+        " to ".join(map(significant, memory)) if memory else UNKNOWN,
+        quiet(seen),
+    )
+
+
+FEWEST_MOMENTS = 2  # that make a line
+
+
+def endurance_charts(endurance: Endurance) -> tuple[Chart, ...]:
+    """Return latency, CPUs and memory over the whole time, as far as they are known."""
+    return tuple(_charts(endurance))
+
+
+def _charts(endurance: Endurance) -> Iterator[Chart]:
+    moments = [moment for phase in endurance.phases for moment in phase.moments]
+    if len(moments) < FEWEST_MOMENTS:
+        return
+    begun_s = _at_s(moments[0])
+    marks = {
+        _at_s(phase.moments[0]) - begun_s: f"{phase.share_pct:g}"
+        for phase in endurance.phases
+        if phase.moments
+    }
+
+    def course(read: Callable[[EnduranceMoment], CoursePoint | None]) -> list[CoursePoint]:
+        return [
+            point.model_copy(update={"at_s": _at_s(moment) - begun_s})
+            for moment in moments
+            if (point := read(moment))
+        ]
+
+    latency = {"p50": course(lambda m: _ms(m.p50_us)), "p99": course(lambda m: _ms(m.p99_us))}
+    for what, unit, courses in (
+        ("latency of each run", " ms", latency),
+        ("CPUs busy", "", {endurance.row: course(lambda m: m.cpus_busy)}),
+        ("memory", " MiB", {endurance.row: course(lambda m: m.memory_mib)}),
+    ):
+        drawn = {name: points for name, points in courses.items() if len(points) >= FEWEST_MOMENTS}
+        if drawn:
+            yield course_chart(
+                endurance.workload_id, what, drawn, unit=unit, marks=marks,
+                across_title="per cent of the top rate, from where a phase begins",
+            )  # fmt: skip
+
+
+def _at_s(moment: EnduranceMoment) -> float:
+    return datetime.fromisoformat(moment.started_at).timestamp()
+
+
+def _ms(us: float | None) -> CoursePoint | None:
+    return None if us is None else CoursePoint(at_s=0, middle=us / 1e3, low=us / 1e3, high=us / 1e3)

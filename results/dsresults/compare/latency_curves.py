@@ -15,6 +15,17 @@ from pydantic import Field
 from dsharness.errors import InconclusiveError
 from dsharness.model import Latencies, Sample, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable
+from dsresults.number_text import milliseconds, significant
+from dsresults.page.chart import (
+    MOST_LINES,
+    Chart,
+    ChartLine,
+    line_chart,
+    log_axis,
+    percent_axis,
+    short_name,
+)
+from dsresults.page.page import UNKNOWN, Content, quiet
 
 IN_TABLE = (50.0, 90.0, 99.0, 99.9)
 STEPS = 10  # of a curve, for each further nine
@@ -32,6 +43,17 @@ class Percentile(Value):
         default=None, description="the lowest of the samples; absent where one is too short"
     )
     high_us: float | None = None
+
+
+def percentile_cell(percentile: Percentile | None) -> Content:
+    """Return it in milliseconds, with the lowest and highest of the samples."""
+    if percentile is None:
+        return UNKNOWN
+    shown = significant(percentile.us / 1000)
+    if percentile.low_us is None or percentile.high_us is None:
+        return shown
+    low, high = (significant(us / 1000) for us in (percentile.low_us, percentile.high_us))
+    return (shown, quiet(f"{low} to {high}"))
 
 
 class LatencyCurve(Value):
@@ -176,3 +198,49 @@ class Ranked:
 
 EVEN = (round(100 - 100 * 10 ** (-step / STEPS), 6) for step in range(NINES * STEPS + 1))
 PERCENTS = tuple(sorted({*EVEN, *IN_TABLE}))
+
+
+def drawn_curves(
+    comparison: ComparisonTable, latencies: OperationLatencies
+) -> tuple[LatencyCurve, ...]:
+    """Return those that are lines; of many, the ends of the line and both sides of its step."""
+    curves = [curve for curve in latencies.curves if len(curve.percentiles) > 1]
+    names = [curve.candidate for curve in curves]
+    wanted = comparison.drawn(latencies.campaign_id, names, MOST_LINES)
+    return tuple(curve for curve in curves if curve.candidate in wanted)
+
+
+def percentile_chart(latencies: OperationLatencies, curves: Sequence[LatencyCurve]) -> Chart | None:
+    """Return latency (log axis) over the percentile (axis of nines); None without a curve."""
+    if not curves:
+        return None
+    reached = [percentile for curve in curves for percentile in curve.percentiles]
+    times = [us for p in reached for us in (p.us, p.low_us, p.high_us) if us]
+    return line_chart(
+        title=f"Latency of {latencies.operation} by percentile, {latencies.workload_id}",
+        caption=f"{latencies.workload_id}, {latencies.operation}",
+        across=percent_axis(max(percentile.percent for percentile in reached)),
+        up=log_axis(times, lambda us: f"{us / 1000:g} ms"),
+        lines=[_chart_line(curve, number) for number, curve in enumerate(curves)],
+    )
+
+
+def _chart_line(curve: LatencyCurve, number: int) -> ChartLine:
+    """Its band goes along the highest of the samples, and back along the lowest."""
+    known = [(p.percent, p.low_us, p.high_us) for p in curve.percentiles]
+    return ChartLine(
+        name=short_name(curve.candidate),
+        title=f"{curve.candidate}: {_curve_words(curve)}",
+        points=[(percentile.percent, percentile.us) for percentile in curve.percentiles],
+        band=[
+            *((percent, high) for percent, _, high in known if high),
+            *((percent, low) for percent, low, _ in reversed(known) if low),
+        ],
+        pattern=number,
+    )
+
+
+def _curve_words(curve: LatencyCurve) -> str:
+    known = ((percent, curve.at(percent)) for percent in (50.0, 99.0))
+    said = [f"{percent:g} % within {milliseconds(at.us)}" for percent, at in known if at]
+    return ", ".join((*said, f"longest {milliseconds(curve.max_us)}"))

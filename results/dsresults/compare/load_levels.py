@@ -1,4 +1,4 @@
-"""How a server answers while the load on it rises: each level, its knee, half of that. Pure.
+"""How a server answers while the load on it rises: each level, its knee, and their page. Pure.
 
 A level is a rate at which operations begin by a schedule. Where the load itself was the limit, a
 level says nothing of the server, neither for nor against it.
@@ -13,8 +13,37 @@ from pydantic import Field
 
 from dsharness.measure.metrics import CPU, LATENCY_P99, RATE
 from dsharness.model import Latencies, Sample, Value
-from dsresults.compare.latency_curves import IN_TABLE, Percentile, latency_curve
-from dsresults.number_text import counted, milliseconds, significant
+from dsresults.compare.latency_curves import (
+    FEWEST_SLOWER,
+    IN_TABLE,
+    Percentile,
+    latency_curve,
+    percentile_cell,
+)
+from dsresults.number_text import counted, measured_between, milliseconds, significant
+from dsresults.page.chart import (
+    MOST_LINES,
+    Axis,
+    Chart,
+    ChartLine,
+    even_axis,
+    line_chart,
+    log_axis,
+    short_name,
+)
+from dsresults.page.page import (
+    Card,
+    Cell,
+    Column,
+    Content,
+    Page,
+    Section,
+    Table,
+    code,
+    key,
+    note,
+    or_dash,
+)
 
 KEPT_PCT = 97.0
 SLOWER = 3.0
@@ -219,6 +248,136 @@ class LoadLevels(Value):
         """Whether a level failed for a reason that is not the load's own, or a row has none."""
         levels = [row.levels for row in self.rows]
         return any(
-            any(each.failed for each in group) or not any(each.known for each in group)
+            any(level.failed for level in group) or not any(level.known for level in group)
             for group in levels
         )
+
+    def page(self) -> Page:
+        chart = levels_chart(self)
+        return Page(
+            title=f"{self.workload_id} under rising load",
+            heading=(code(self.workload_id), " under rising load"),
+            about=(self.title, measured_between(self.measured_from, self.measured_until)),
+            answer=[_card(row) for row in self.rows],
+            parts=(
+                *([chart] if chart else []),
+                note(
+                    "Where levels contradict each other, the interval is wider. A level at which "
+                    "the load itself was the limit counts neither for nor against a row. In the "
+                    "tables: operations a second as the median of the runs, and their range. "
+                    "Times count from when an operation should have begun; of all valid runs of a "
+                    "level together, with the lowest and highest of the runs below. A dash stands "
+                    f"where fewer than {FEWEST_SLOWER} operations took longer."
+                ),
+                *(
+                    Section(
+                        title=(key(number if number < MOST_LINES else None), row.row),
+                        parts=(_table(row),),
+                    )
+                    for number, row in enumerate(self.rows)
+                ),
+                self.rule,
+                note(
+                    f"Each level is an open loop with {self.connections} connections, at least "
+                    "four times what Little's law asks, so that operations do not wait in the "
+                    f"load. At least {self.asked_runs} valid runs of each row and level were asked "
+                    "for; rows and levels took turns. Past the knee latency grows as long as a "
+                    "run lasts."
+                ),
+            ),
+        )
+
+
+def _card(row: RowLevels) -> Card:
+    reason = f" ({row.note})" if row.note else ""
+    half: list[Content] = []
+    if row.half:
+        times = [
+            f"p{percent:g} {milliseconds(reached.us)}"
+            for percent in DRAWN
+            if (reached := row.half.at(percent))
+        ]
+        where = f"half of it, measured at {significant(row.half.asked_per_s)}/s"
+        half = [f"{where}: {', '.join(times)}" if times else where]
+    return Card(
+        headline=f"{row.row}: {row.knee}",
+        parts=(f"{significant(row.capacity_per_s)}/s as answers come{reason}", *half),
+    )
+
+
+def _table(row: RowLevels) -> Table:
+    return Table(
+        kind="figures-of-levels",
+        caption="Operations a second, CPUs, milliseconds from when an operation was due",
+        columns=(
+            "asked", "reached", "lowest to highest", "runs", "CPUs",
+            *(f"p{percent:g}" for percent in IN_TABLE), "max",
+            Column(title="p99 of a run", hint="the median of the runs' own"), "note",
+        ),
+        rows=[_line(level) for level in row.levels],
+    )  # fmt: skip
+
+
+def _line(level: LoadLevel) -> tuple[Content | Cell, ...]:
+    low, high = level.reached_low, level.reached_high
+    ends = "" if low is None or high is None else f"{significant(low)} to {significant(high)}"
+    return (
+        significant(level.asked_per_s),
+        or_dash(level.reached_per_s),
+        ends,
+        str(level.runs),
+        or_dash(level.cpus, "{:.2f}".format),
+        *(percentile_cell(level.at(percent)) for percent in IN_TABLE),
+        or_dash(level.max_us and level.max_us / 1000),
+        or_dash(level.p99_us and level.p99_us / 1000),
+        level.note,
+    )
+
+
+DRAWN = (50.0, 99.0)
+
+
+def levels_chart(levels: LoadLevels) -> Chart | None:
+    """Return p50 and p99 of each row over the rate; None where no level has a percentile."""
+    rows = levels.rows[:MOST_LINES]
+    lines = [
+        line for number, row in enumerate(rows) for percent in DRAWN
+        if (line := _chart_line(row, number, percent)).points
+    ]  # fmt: skip
+    if not lines:
+        return None
+    left_out = len(levels.rows) - len(rows)
+    highest = 1.04 * max(level.asked_per_s for row in rows for level in row.levels)
+    return line_chart(
+        title=f"Latency over the rate, {levels.workload_id}",
+        description="; ".join(f"{row.row}: {row.knee}" for row in rows),
+        caption="p50 (thin) and p99 (thick) of each row over the rate that was asked. The broad "
+        f"band is where the knee lies.{f' Not drawn: {left_out}.' if left_out else ''}",
+        kind="levels",
+        across=even_axis(highest, significant, "operations a second that were asked"),
+        up=_time_axis([us for line in lines for _, us in line.points]),
+        lines=lines,
+    )
+
+
+def _time_axis(times_us: Sequence[float]) -> Axis:
+    return log_axis(times_us, lambda us: f"{us / 1000:g} ms")
+
+
+def _chart_line(row: RowLevels, number: int, percent: float) -> ChartLine:
+    """One percentile over the levels; the knee is from the last level before it to the next."""
+    known = {
+        level.asked_per_s: reached.us for level in row.levels if (reached := level.at(percent))
+    }
+    low, high = row.knee.above_per_s or 0.0, row.knee.at_most_per_s
+    within = [] if high is None else [rate for rate in known if low <= rate <= high]
+    upper = percent == DRAWN[-1]
+    return ChartLine(
+        name=short_name(row.row) if upper else f"p{percent:g}",
+        title=f"{row.row}, p{percent:g}; {row.knee}",
+        points=list(known.items()),
+        pattern=number,
+        dots=True,
+        marked=[(rate, known[rate]) for rate in within] if upper else [],
+        kind="" if upper else "typical",
+    )

@@ -1,4 +1,4 @@
-"""How what an operation takes grows with the size of a directory. Pure.
+"""How what an operation takes grows with the size of a directory, and its page. Pure.
 
 Between two sizes a metric grows as a power of the size: its exponent is 0 where the size does not
 matter, and 1 where ten times as many users make it ten times as much.
@@ -14,11 +14,32 @@ from itertools import pairwise
 from pydantic import Field
 
 from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import METRICS
 from dsharness.model import Sample, Value
 from dsresults.compare import student
 from dsresults.compare.comparison_table import Estimate
 from dsresults.compare.load_levels import unusable
-from dsresults.number_text import signed, times, whole
+from dsresults.number_text import measured_between, signed, significant, times, whole
+from dsresults.page.chart import (
+    MOST_LINES,
+    Axis,
+    Chart,
+    ChartLine,
+    line_chart,
+    log_axis,
+    short_name,
+)
+from dsresults.page.page import (
+    UNKNOWN,
+    Card,
+    Content,
+    Page,
+    Section,
+    Table,
+    code,
+    key,
+    note,
+)
 
 SURE = 0.95
 FEWEST_SIZES = 2
@@ -82,7 +103,45 @@ class SizeGrowth(Value):
     @property
     def inconclusive(self) -> bool:
         """Whether a row has no value at a size."""
-        return any(each.value is None for row in self.rows for each in row.points)
+        return any(point.value is None for row in self.rows for point in row.points)
+
+    @property
+    def metric_shown(self) -> Metric:
+        return METRICS[self.metric]
+
+    def page(self) -> Page:
+        chart, drawn = growth_chart(self), self.drawn
+        return Page(
+            title=f"{self.workload_id} on directories of several sizes",
+            heading=(code(self.workload_id), " on directories of several sizes"),
+            about=(self.title, measured_between(self.measured_from, self.measured_until)),
+            answer=[Card(headline=sentence) for sentence in growth_sentences(self)],
+            parts=(
+                *([chart] if chart else []),
+                note(
+                    "The line is of the medians, its band of the lowest and highest run; both "
+                    "axes are logarithmic."
+                ),
+                *(
+                    Section(
+                        title=(key(drawn.index(row) if row in drawn else None), row.row),
+                        parts=(_table(row, self.metric_shown),),
+                    )
+                    for row in self.rows
+                ),
+                self.rule,
+                note(
+                    f"At least {self.asked_runs} valid runs of each row and size were asked for. "
+                    "Rows took turns at each size; sizes were measured one after the other, each "
+                    "on a directory filled for it."
+                ),
+            ),
+        )
+
+    @property
+    def drawn(self) -> list[RowGrowth]:
+        """The rows with values at two sizes, as many as can be told apart."""
+        return [row for row in self.rows if row.exponent][:MOST_LINES]
 
 
 def grown(
@@ -217,16 +276,17 @@ def _verdict(more: Estimate, span: float) -> bool | None:
     return more.value > 0
 
 
-def told_growth(found: SizeGrowth, metric: Metric) -> Iterator[str]:
-    """A sentence for each row."""
-    for row in found.rows:
+def growth_sentences(growth: SizeGrowth) -> Iterator[str]:
+    """Yield a sentence for each row."""
+    heading = growth.metric_shown.heading
+    for row in growth.rows:
         if row.exponent is None:
-            yield f"{row.row}: not known: fewer than two sizes have a {metric.heading}"
+            yield f"{row.row}: not known: fewer than two sizes have a {heading}"
             continue
-        first, last = (whole(each.users) for each in (row.known[0], row.known[-1]))
+        first, last = (whole(point.users) for point in (row.known[0], row.known[-1]))
         yield (
-            f"{row.row}: {metric.heading} grows as size to the power {spelled(row.exponent)}: "
-            f"{times(row.times)} from {first} to {last} users{_compared(row, found.rows[0])}"
+            f"{row.row}: {heading} grows as size to the power {spelled(row.exponent)}: "
+            f"{times(row.times)} from {first} to {last} users{_compared(row, growth.rows[0])}"
         )
 
 
@@ -244,3 +304,59 @@ def spelled(exponent: Estimate) -> str:
         return signed(exponent.value)
     low, high = map(signed, exponent.interval)
     return f"{signed(exponent.value)} ({low} to {high})"
+
+
+def _table(row: RowGrowth, metric: Metric) -> Table:
+    return Table(
+        kind="figures-of-levels",
+        caption=f"{metric.title} ({metric.unit})",
+        columns=("users", "runs", "median", "lowest to highest", "exponent since", "note"),
+        rows=[_line(point) for point in row.points],
+    )
+
+
+def _line(point: SizePoint) -> tuple[Content, ...]:
+    users, runs = whole(point.users), str(point.runs)
+    if point.value is None or point.low is None or point.high is None:
+        return users, runs, UNKNOWN, UNKNOWN, UNKNOWN, point.note
+    ends = f"{significant(point.low)} to {significant(point.high)}"
+    since = spelled(point.exponent) if point.exponent else UNKNOWN
+    return users, runs, significant(point.value), ends, since, point.note
+
+
+def growth_chart(growth: SizeGrowth) -> Chart | None:
+    """Return a line for each row, between two log axes; None where none has two sizes."""
+    points = [point for row in growth.drawn for point in row.known]
+    if not points:
+        return None
+    metric = growth.metric_shown
+    sizes = sorted({point.users for point in points})
+    across = log_axis(sizes, whole)
+    return line_chart(
+        title=f"{metric.heading} by size, {growth.workload_id}",
+        description="; ".join(growth_sentences(growth)),
+        caption=f"{growth.workload_id}, {metric.title} ({metric.unit}) by size",
+        kind="levels",
+        across=Axis(
+            low=across.low,
+            high=across.high,
+            marks={users: whole(users) for users in sizes},
+            title="users of the directory",
+            bend=math.log,
+        ),
+        up=log_axis([end for p in points for end in (p.low, p.high) if end], significant),
+        lines=[_chart_line(row, number, metric) for number, row in enumerate(growth.drawn)],
+    )
+
+
+def _chart_line(row: RowGrowth, number: int, metric: Metric) -> ChartLine:
+    highs = [(point.users, point.high or 0.0) for point in row.known]
+    lows = [(point.users, point.low or 0.0) for point in row.known]
+    return ChartLine(
+        name=short_name(row.row),
+        title=f"{row.row}: {metric.heading} {significant(row.times)} times from the smallest to "
+        "the largest size",
+        points=[(point.users, point.value or 0.0) for point in row.known],
+        band=[*highs, *reversed(lows)],
+        pattern=number,
+    )

@@ -1,16 +1,26 @@
-"""What servers used in the course of a run: for each candidate a band over its runs. Pure."""
+"""What servers used in the course of a run: a band over its runs, and their charts. Pure."""
 
 from __future__ import annotations
 
 import statistics
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from pydantic import Field
 
 from dsharness.model import Sample, Usage, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable
+from dsresults.number_text import significant
+from dsresults.page.chart import (
+    MOST_LINES,
+    Axis,
+    Chart,
+    ChartLine,
+    even_axis,
+    line_chart,
+    short_name,
+)
 
 STEP_S = 0.25  # as often as it is read
 MOST_POINTS = 120  # of a line
@@ -108,3 +118,67 @@ def between(places: Sequence[float], values: Sequence[float], place: float) -> f
     begin, end = places[after - 1], places[after]
     slope = (values[after] - values[after - 1]) / (end - begin)
     return slope * (place - begin) + values[after - 1]
+
+
+def usage_charts(comparison: ComparisonTable, usages: Sequence[WorkloadUsage]) -> tuple[Chart, ...]:
+    """Return CPUs and memory in the course of a run, of each workload."""
+    return tuple(_charts(comparison, usages))
+
+
+def _charts(comparison: ComparisonTable, usages: Sequence[WorkloadUsage]) -> Iterator[Chart]:
+    for usage in usages:
+        names = [course.candidate for course in usage.courses]
+        wanted = comparison.drawn(usage.campaign_id, names, MOST_LINES)
+        courses = [course for course in usage.courses if course.candidate in wanted]
+        for resource, unit, lines in (
+            ("CPUs busy", "", {course.candidate: course.cpus_busy for course in courses}),
+            ("memory", " MiB", {course.candidate: course.memory_mib for course in courses}),
+        ):
+            yield course_chart(
+                usage.workload_id,
+                f"{resource} in the course of a run",
+                lines,
+                unit=unit,
+                across_title="seconds since the load began",
+            )
+
+
+def course_chart(
+    workload_id: str,
+    what: str,
+    courses: Mapping[str, Sequence[CoursePoint]],
+    *,
+    unit: str,
+    across_title: str,
+    marks: Mapping[float, str] | None = None,
+) -> Chart:
+    """Return lines over time from zero up; marks are places on the axis of time."""
+    longest_s = max(points[-1].at_s for points in courses.values())
+    top = max(point.high for points in courses.values() for point in points) * 1.05 or 1.0
+    even = even_axis(longest_s, "{:g}".format, across_title)
+    return line_chart(
+        title=f"{what}, {workload_id}",
+        caption=f"{workload_id}, {what}",
+        across=Axis(low=0.0, high=longest_s, marks=marks, title=across_title) if marks else even,
+        up=even_axis(top, lambda value: f"{value:g}{unit}"),
+        lines=[
+            ChartLine(
+                name=short_name(name),
+                title=_course_words(name, unit, points),
+                points=[(point.at_s, point.middle) for point in points],
+                band=[
+                    *((point.at_s, point.high) for point in points),
+                    *((point.at_s, point.low) for point in reversed(points)),
+                ],
+                pattern=number,
+            )
+            for number, (name, points) in enumerate(courses.items())
+        ],
+    )
+
+
+def _course_words(name: str, unit: str, points: Sequence[CoursePoint]) -> str:
+    last, highest = points[-1], max(point.high for point in points)
+    first, later, most = (significant(v) for v in (points[0].middle, last.middle, highest))
+    after = significant(last.at_s)
+    return f"{name}: {first}{unit} at first, {later}{unit} after {after} s, highest {most}{unit}"

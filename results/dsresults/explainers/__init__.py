@@ -1,18 +1,20 @@
-"""The explainers there are, in a literal dict; a product's data says which are its own."""
+"""What products add to a report: facts that they show, and explainers, as their data say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
 
-from dsharness.model import DATABASE, WORKER_THREADS, Facts
-from dsharness.products import product
+from dsharness.model import Facts
+from dsharness.products import product, product_ids
 from dsresults.compare.comparison_table import ComparisonTable
 from dsresults.explainers.explainer import Explainer, FactColumn, FactText
 from dsresults.explainers.password_explainer import STORED_PASSWORD
 
+EXPLAINERS = {"stored-password": STORED_PASSWORD}
 
-def told(heading: str, fact: str) -> Explainer:
+
+def shown_fact(heading: str, fact: str) -> Explainer:
     """Show a fact as the server tells it."""
 
     def read(facts: Facts) -> FactText | None:
@@ -21,17 +23,15 @@ def told(heading: str, fact: str) -> Explainer:
     return Explainer(columns=(FactColumn(heading=heading, read=read),))
 
 
-EXPLAINERS = {
-    "stored-password": STORED_PASSWORD,
-    "database": told("database library", DATABASE),
-    "worker-threads": told("number of worker threads", WORKER_THREADS),
-}
-
-
 def explainers_of(products: Iterable[str | None]) -> tuple[Explainer, ...]:
     """Return those of the products; of an unknown one all, since each knows its facts by name."""
-    names = (EXPLAINERS if each is None else product(each).explainers for each in products)
-    return tuple(EXPLAINERS[name] for name in dict.fromkeys(chain.from_iterable(names)))
+    names = (product_ids() if each is None else (each,) for each in products)
+    known = dict[str, Explainer]()
+    for name in dict.fromkeys(chain.from_iterable(names)):
+        of = product(name)
+        known |= {explainer: EXPLAINERS[explainer] for explainer in of.explainers}
+        known |= {fact: shown_fact(heading, fact) for fact, heading in of.facts.items()}
+    return tuple(known.values())
 
 
 def columns_of(products: Iterable[str | None]) -> tuple[FactColumn, ...]:

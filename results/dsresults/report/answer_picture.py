@@ -16,14 +16,21 @@ from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, CPU
 from dsharness.model import Boundary, Outcome, Sample, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable
-from dsresults.number_text import capital, figure, interval_text, significant, sized
-from dsresults.report.percentile_chart import AxisMark, round_values
+from dsresults.number_text import capital, chance_text, figure, interval_text, significant, sized
+from dsresults.page.chart import round_values
 
 MOST_SHOWN = 22  # candidates that have room for a name
 WHOLE_LINE = 12  # a line of so many is drawn completely
 LIKELY = 0.01  # a chance that is drawn although nothing was measured there
 LETTER = 8.2  # the width of one, at most
 ROOM_FOR_VALUE = 62.0
+
+
+class AxisMark(Value):
+    """A place on an axis."""
+
+    at: float
+    label: str
 
 
 class PictureArea(Value):
@@ -261,7 +268,7 @@ def _kept(line: Sequence[str], measured: set[str], found: Boundary | None) -> se
 def _gap(names: tuple[str, ...], x: float, chances: Mapping[str, float]) -> Place:
     chance = math.fsum(chances.get(name, 0.0) for name in names)
     title = f"{len(names)} more were not needed"
-    told = f"{title}, chance {percent(chance)}" if chance >= LIKELY else title
+    told = f"{title}, chance {chance_text(chance)}" if chance >= LIKELY else title
     name = f"+{len(names)}"
     place = Place(x=x, name=name, left_out=len(names), title=told)
     return place.model_copy(update=_chance(chance))
@@ -270,13 +277,6 @@ def _gap(names: tuple[str, ...], x: float, chances: Mapping[str, float]) -> Plac
 def _chance(chance: float) -> dict[str, float]:
     height = (AREA.chance_bottom - AREA.chance_top) * min(1.0, chance)
     return {"chance": chance, "bar_y": round(AREA.chance_bottom - height, 1)}
-
-
-def percent(chance: float) -> str:
-    """A chance, without digits that it does not have."""
-    if 0 < chance < 0.005:
-        return "under 1 %"
-    return "over 99 %" if 0.995 < chance < 1 else f"{100 * chance:.0f} %"
 
 
 def _place(

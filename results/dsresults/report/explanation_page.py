@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dsresults.compare.difference_shares import DifferenceShares, answers, spelled
-from dsresults.page_files import write_files
+from dsresults.page.page_files import write_files
 from dsresults.profile_pair import ProfilePair
 from dsresults.report.html_page import report_environment
 

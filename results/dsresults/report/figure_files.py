@@ -11,7 +11,7 @@ from pathlib import Path
 from dsharness.errors import ToolMissingError, UsageError
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
-from dsresults.page_files import write_files
+from dsresults.page.page_files import write_files
 from dsresults.report.answer_picture import AREA, Picture, pictures
 from dsresults.report.html_page import figure_text
 from dsresults.report.report_data import ReportData

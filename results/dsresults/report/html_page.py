@@ -19,16 +19,22 @@ from dsharness.measure.metrics import CLIENT_CPU, CPU, LATENCY, LATENCY_P99, RAT
 from dsharness.model import NO_DIFFERENCE, Sample, Value
 from dsresults import number_text
 from dsresults.compare.comparison_table import ComparisonTable
-from dsresults.compare.latency_curves import FEWEST_SLOWER, IN_TABLE
+from dsresults.compare.latency_curves import (
+    FEWEST_SLOWER,
+    IN_TABLE,
+    drawn_curves,
+    percentile_chart,
+)
 from dsresults.compare.self_checks import told
+from dsresults.compare.usage_courses import usage_charts
 from dsresults.explainers import read_back, shown_columns
-from dsresults.number_text import significant
-from dsresults.page_files import page_environment, utc
+from dsresults.number_text import significant, utc
+from dsresults.page.chart import Chart
+from dsresults.page.page_files import page_environment
+from dsresults.page.page_html import element, text_of_element
 from dsresults.profile_pair import FLAME_WIDTH, changed_functions, flame_graphs, heap_changes
-from dsresults.report.answer_picture import AREA, Picture, percent, pictures, sentences
-from dsresults.report.percentile_chart import PLOT, percentile_charts
+from dsresults.report.answer_picture import AREA, Picture, pictures, sentences
 from dsresults.report.report_data import ReportData, repeat_command
-from dsresults.report.usage_chart import usage_charts
 from dsresults.times_table import notes_text, times_cells
 
 SPARK_WIDTH, SPARK_HEIGHT = 90, 22
@@ -46,12 +52,18 @@ def render_html(data: ReportData) -> str:
 def _script() -> Markup:
     """The page's one script, as it stands between its tags."""
     loader = PackageLoader("dsresults")
-    return Markup(loader.get_source(report_environment(), "report.js")[0])  # noqa: S704 - our own file
+    return Markup(loader.get_source(report_environment(), "page.js")[0])  # noqa: S704 - our own file
 
 
 def _hash(text: str) -> str:
     """By which a content security policy allows a script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def figure_of(chart: Chart, name: str) -> Markup:
+    """A chart with its caption."""
+    caption = [element("figcaption", chart.caption)]
+    return text_of_element(element("figure", *caption, chart.drawn(name)))
 
 
 def figure_text(picture: Picture) -> str:
@@ -108,7 +120,7 @@ def report_environment() -> Environment:
         figure=number_text.figure,
         ms=number_text.milliseconds,
         utc=utc,
-        percent=percent,
+        percent=number_text.chance_text,
         duration=number_text.duration,
     )
     environment.globals.update(
@@ -125,12 +137,13 @@ def report_environment() -> Environment:
         notes_text=notes_text,
         pictures=pictures,
         sentences=sentences,
+        percentile_chart=percentile_chart,
+        drawn_curves=drawn_curves,
+        figure_of=figure_of,
         sized=number_text.sized,
-        percentile_charts=percentile_charts,
         times_cells=times_cells,
         usage_charts=usage_charts,
         percentiles_shown=IN_TABLE,
-        plot=PLOT,
         read_back=read_back,
         sample_metrics=sample_metrics,
         shown_columns=shown_columns,

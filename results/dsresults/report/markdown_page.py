@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dsharness.plain_text import plain
 from dsresults.commits_result import Comparison, Culprit
-from dsresults.number_text import NARROW, capital, significant
+from dsresults.number_text import NARROW, capital, chance_text, significant
 from dsresults.profile_pair import ProfilePair, changed_functions
-from dsresults.report.answer_picture import percent, sentences
+from dsresults.report.answer_picture import sentences
 from dsresults.report.report_data import ReportData, Section, cells, headings, repeat_command
 from dsresults.times_table import notes_rows, notes_text, times_cells, times_rows
 from dsresults.tool_steps import ToolStep
@@ -133,7 +133,7 @@ def _section(section: Section) -> Iterator[str]:
         chances = found.step_chances if found else {}
         if chances:
             likely = sorted(chances, key=lambda name: -chances[name])[:MOST_CHANCES]
-            told = ", ".join(f"{code(name)} {percent(chances[name])}" for name in likely)
+            told = ", ".join(f"{code(name)} {chance_text(chances[name])}" for name in likely)
             yield from ("", f"Chance that the change is there: {told}")
         yield ""
         rows = (map(words, cells(comparison, one, column)) for one in column.observed)

@@ -13,7 +13,7 @@ from dsharness.products.catalog import published_suites, suites_of, version_of
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable, column
 from dsresults.compare.latency_curves import latency_curves
 from dsresults.compare.usage_courses import usage_courses
-from dsresults.page_files import write_files
+from dsresults.page.page_files import write_files
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.explanation import explain
 from dsresults.report.html_page import render_html

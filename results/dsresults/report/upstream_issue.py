@@ -26,9 +26,8 @@ from dsresults.commits_result import Culprit
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
 from dsresults.explainers import shown_columns
 from dsresults.moved_packages import PackageChange
-from dsresults.number_text import figure, interval_text, significant, sized
+from dsresults.number_text import chance_text, figure, interval_text, significant, sized
 from dsresults.profile_pair import ProfilePair, function_changes
-from dsresults.report.answer_picture import percent
 from dsresults.report.markdown_page import block, code, table, times_lines, words
 from dsresults.report.report_data import ReportData, repeat_command
 
@@ -255,7 +254,7 @@ def _context(
             yield from block(_log_lines(profile))
     chances = sorted(found.step_chances.items(), key=lambda pair: -pair[1])[:8]
     if chances:
-        told = ", ".join(f"{code(name)} {percent(chance)}" for name, chance in chances)
+        told = ", ".join(f"{code(name)} {chance_text(chance)}" for name, chance in chances)
         yield f"- Chance that the change is there: {told}"
     for fact in shown_columns(comparison):
         sides = (column.of(name or "") for name in (found.before, found.after))

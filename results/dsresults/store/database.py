@@ -16,13 +16,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from sqlalchemy import (
     Connection,
     Engine,
     NullPool,
     QueuePool,
+    RowMapping,
     Table,
     Text,
     column,
@@ -46,7 +47,6 @@ from dsharness.errors import (
 from dsresults.store.location import Location
 from dsresults.stored_value import MOST_NAMED, warn
 
-Row = Mapping[str, Any]  # by column; what a database gives
 V = TypeVar("V")
 VERSION_TABLE = "dsbisect_schema"
 ELSEWHERE = "name another one with --store, $DSBISECT_STORE or --on"
@@ -265,7 +265,9 @@ class Database:
             self._told.add(error.message)
             self.tell(f"left out: {error.message}")
 
-    def readable(self, decode: Callable[[Row], V], rows: Iterable[Row]) -> Iterator[V]:
+    def readable(
+        self, decode: Callable[[RowMapping], V], rows: Iterable[RowMapping]
+    ) -> Iterator[V]:
         """What rows hold; one that cannot be read is left out, and told once."""
         for row in rows:
             try:

@@ -21,6 +21,7 @@ from dsharness.model.value import Value
 from dsresults.store.database import Database, clock_us, insert_new
 from dsresults.store.tables import (
     DOCUMENTS,
+    Row,
     RowValues,
     check_cell,
     json_of,
@@ -216,7 +217,7 @@ def row_of(value: Value, time_us: int) -> RowValues:
     return {"kind": kind.name, "time_us": time_us, **columns, "body": body}
 
 
-def decode_document(kind: type[V], row: RowMapping | RowValues) -> V:
+def decode_document(kind: type[V], row: Row) -> V:
     """The value of a row; UnreadableError when this version cannot read it, or it contradicts."""
     of_kind = KINDS[kind]
     what = f"{of_kind.name} {_short(row['id'])}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NoReturn, TextIO
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from sqlalchemy import Connection, Select, select
 
 from dsharness.errors import StoreError, UnreadableError, UsageError
@@ -20,7 +20,7 @@ from dsresults.store.tables import (
     DOCUMENTS,
     SAMPLES,
     TURNS,
-    RowValues,
+    Row,
     decode,
     iso_time,
     microseconds,
@@ -66,7 +66,7 @@ class SampleRecord(Value):
 
 AnyRecord = Header | ImageRecord | CampaignRecord | TurnRecord | SampleRecord | FindingRecord
 Record = Annotated[AnyRecord, Field(discriminator="record")]
-RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record)
+RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record, config=ConfigDict(defer_build=True))
 
 
 LOG_HINT = "give the output of `dsbisect log --json`"
@@ -98,7 +98,7 @@ def write_lines(database: Database, stream: TextIO) -> int:
     return count
 
 
-def _everything() -> Iterator[tuple[Select[Any], Callable[[RowValues], AnyRecord]]]:
+def _everything() -> Iterator[tuple[Select[Any], Callable[[Row], AnyRecord]]]:
     """What is exported, in this order, and how each row becomes a line."""
     in_time = (DOCUMENTS.c.time_us, DOCUMENTS.c.id)
     yield documents_of(Image).order_by(*in_time), _image_record
@@ -120,7 +120,7 @@ def _everything() -> Iterator[tuple[Select[Any], Callable[[RowValues], AnyRecord
     )
 
 
-def _image_record(row: RowValues) -> ImageRecord:
+def _image_record(row: Row) -> ImageRecord:
     value = decode_document(Image, row)
     try:
         return ImageRecord(added_at=iso_time(row["time_us"]), value=value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -175,7 +175,7 @@ def _found(
 ) -> list[V]:
     """One that cannot be read is left out; UnreadableError where ``all_of_them`` are needed."""
     with database.looking() as connection:
-        rows: Sequence[Mapping[str, Any]] = connection.execute(query).mappings().all()
+        rows = connection.execute(query).mappings().all()
     if all_of_them:
         return [decode(kind, row) for row in rows]
     return [*database.readable(partial(decode, kind), rows)]

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Double,
     Index,
     MetaData,
+    RowMapping,
     Table,
     Text,
     literal_column,
@@ -113,7 +114,8 @@ LEASES = Table(
 
 
 V = TypeVar("V", bound=Value)
-RowValues = Mapping[str, Any]  # by column; what a database gives and takes
+RowValues = Mapping[str, Any]  # by column; what a database takes
+Row = RowMapping | RowValues  # what it gives
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = 2**63 - 1
@@ -131,7 +133,7 @@ def encode(value: Value, table: Table, **further: str) -> RowValues:
     return {**columns, "rest": {name: rest[name] for name in rest if name not in table.c}}
 
 
-def decode(kind: type[V], row: RowValues) -> V:
+def decode(kind: type[V], row: Row) -> V:
     """The value of a row; UnreadableError when this version cannot read it."""
     fields = {name: row[name] for name in kind.model_fields if name in row}
     rest = row["rest"]

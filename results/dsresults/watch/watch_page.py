@@ -10,15 +10,15 @@ from jinja2 import Environment, Template
 
 from dsharness.content_key import content_key
 from dsharness.measure.metrics import METRICS
-from dsresults.number_text import duration, percent, significant, whole
-from dsresults.page_files import page_environment, utc, write_files
+from dsresults.number_text import duration, percent, significant, utc, whole
+from dsresults.page.page_files import page_environment, write_files
 from dsresults.watch.alarms import Alarm
 from dsresults.watch.series_chart import ChartArea, series_chart
 from dsresults.watch.watch_state import WatchedBranchTips, WatchState
 from dsresults.watch.watched_series import WatchedTip
 
 PAGE = "watch.html"
-TEMPLATES = ("watched-series.html.jinja", "watched-pieces.html.jinja", "report.css", "watch.css")
+TEMPLATES = ("watched-series.html.jinja", "watched-pieces.html.jinja", "page.css", "watch.css")
 KEY_WITHIN = 1024  # bytes from a page's begin
 TIP_WIDTH, MOST_WIDTH = 6.0, 2400.0  # of a series' own chart, which scrolls
 

@@ -9,8 +9,7 @@ from functools import cached_property
 
 from dsharness.content_key import content_key
 from dsharness.model import Value
-from dsresults.number_text import duration, whole
-from dsresults.page_files import utc
+from dsresults.number_text import duration, utc, whole
 from dsresults.watch.alarms import Alarm
 from dsresults.watch.watched_series import (
     MachineShare,

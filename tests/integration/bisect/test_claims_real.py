@@ -58,7 +58,7 @@ def test_claims_are_tried_and_judged(tmp_path: Path) -> None:
     for one, other in zip(map(asked_of, empty), map(asked_of, full), strict=True):
         assert one > 5 * other, "with an empty cache each name is asked of the authority"
 
-    assert (page / "claims.html").read_text().count('<article class="claim depends-on"') == 2
+    assert (page / "claims.html").read_text().count('<article class="answer depends-on"') == 2
     again = dsbisect(tmp_path, "report", "--json")
     assert json.loads(again.stdout) == found, "the finding is written again"
     listed = dsbisect(tmp_path, "results", "list")

@@ -18,10 +18,11 @@ from dsharness.containers.container import Container
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
 from dsharness.loads import LOADS, LoadReport, Operations
-from dsharness.loads.ldapload import REQUESTS_FILE
+from dsharness.loads.own_load import REQUESTS_FILE
 from dsharness.measure.sample import Bench, take_sample
-from dsharness.model import DnsloadWorkload, DnsperfWorkload, Settings, Transport
-from dsharness.systems.bind import FOLDER, PORT, ZONE
+from dsharness.model import Settings, Transport
+from dsproducts.bind.dns_workloads import DnsloadWorkload, DnsperfWorkload
+from dsproducts.bind.named import FOLDER, PORT, ZONE
 from dsresults.compare.driven_load import DrivenLoad
 
 NAMES = 300

@@ -8,7 +8,7 @@ import pytest
 from answering_box import AnsweringBox, answering_box
 
 from dsharness.containers.engine import Engine
-from dsharness.loads.dnsload import query
+from dsproducts.bind.dnsload import query
 
 NAMES = 3
 REQUESTS = "".join(f"query 0 1 - {query(f'n{n}.lab.').hex()}\n" for n in range(NAMES))

@@ -21,7 +21,7 @@ from dsharness.machine.host import available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, bench, take_sample
-from dsharness.model import DirectoryContent, Image, LdcltWorkload, Procedure, Settings, SystemName
+from dsharness.model import DirectoryContent, Image, LdcltWorkload, Procedure, Settings
 from dsharness.process.deadline import Deadline
 from dsharness.systems import Seed
 from dsimages.buildah import Recipe, Workshop, build, labels_of, untag
@@ -55,7 +55,7 @@ def standin(
 
 def test_what_was_installed_is_measured_alone(engine: Engine, plain: Image, standin: Image) -> None:
     told: list[str] = []
-    golden = golden_state(engine, standin, SystemName.FREEIPA, SEED, progress=told.append)
+    golden = golden_state(engine, standin, "freeipa", SEED, progress=told.append)
     cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
     workload = LdcltWorkload(id="w", title="binds", users=60, distinct_users=60, duration_s=2)
     try:
@@ -99,7 +99,7 @@ def test_an_installation_that_fails_shows_its_last_words(
     failing = Image(candidate_id="freeipa-fails", reference=reference, key=reference)
     try:
         with pytest.raises(InstanceError, match="its last output: CA did not start") as caught:
-            golden_state(engine, failing, SystemName.FREEIPA, SEED, progress=print)
+            golden_state(engine, failing, "freeipa", SEED, progress=print)
     finally:
         untag(engine, reference)
     assert caught.value.log is not None

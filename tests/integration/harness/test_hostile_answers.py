@@ -9,18 +9,19 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from dsharness.loads.dnsload import query
-from dsharness.loads.kerberos_request_bytes import NONCE, as_request
-from dsharness.loads.krbload import CONNECT, MASK
-from dsharness.loads.ldapload import Ldapload
+from dsharness.loads import LOADS
+from dsharness.loads.own_load import CONNECT, program_files
 from dsharness.process.command import Completed, run
 from dsharness.process.deadline import Deadline
+from dsproducts.bind.dnsload import query
+from dsproducts.krb5.kerberos_request_bytes import NONCE, as_request
+from dsproducts.krb5.krbload import MASK
 
-SOURCE = Ldapload.source
 BIND = "600702010304008000"
 LDAP = f"first 0 - - \nconnect+bind {CONNECT} 0 - - {BIND} 0 - 10 63020400\n"
 KERBEROS = (
@@ -61,9 +62,10 @@ def dns_answer() -> bytes:
 
 
 SPOKEN = {
-    "ldap": (LDAP, ldap_answer), "kerberos-tcp": (KERBEROS, kerberos_answer),
-    "dns-tcp": (DNS, dns_answer),
-}  # fmt: skip
+    "ldapload": (LDAP, ldap_answer),
+    "krbload": (KERBEROS, kerberos_answer),
+    "dnsload": (DNS, dns_answer),
+}
 
 
 def damaged(answer: bytes, chance: random.Random) -> bytes:
@@ -111,24 +113,38 @@ def server(answer: Callable[[int, bytes], Iterator[bytes]]) -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the checks of a build for tests: an overflow ends it."""
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Each with the checks of a build for tests: an overflow ends it."""
     compiler = shutil.which("rustc")
-    if compiler is None or SOURCE is None:
+    if compiler is None:
         pytest.skip("no rustc on this machine")
-    made = tmp_path_factory.mktemp("program") / "ldapload"
-    subprocess.run(
-        [compiler, "--edition=2021", "-C", "debug-assertions", "-o", made, SOURCE / "main.rs"],
-        check=True, timeout=300, capture_output=True,
-    )  # fmt: skip
-    return made
+
+    @cache
+    def compiled(name: str) -> Path:
+        folder, speech = tmp_path_factory.mktemp("program"), LOADS[name].speech
+        assert speech is not None
+        for file, source in program_files(speech).items():
+            (folder / file).write_text(source, encoding="utf-8")
+        subprocess.run(
+            [compiler, "--edition=2021", "-Dwarnings", "-C", "debug-assertions", "-o", name,
+             "main.rs"],
+            cwd=folder, check=True, timeout=300, capture_output=True,
+        )  # fmt: skip
+        return folder / name
+
+    return compiled
 
 
-def loaded(program: Path, over: str, port: int, folder: Path, *options: str) -> Completed:
-    (folder / "requests").write_text(SPOKEN[over][0])
+@pytest.fixture
+def program(programs: Callable[[str], Path]) -> Path:
+    return programs("ldapload")
+
+
+def loaded(program: Path, port: int, folder: Path, *options: str) -> Completed:
+    (folder / "requests").write_text(SPOKEN[program.name][0])
     words = f'ulimit -v {MEMORY_KB}; exec "$@"'
     argv = [
-        str(program), f"{over}://127.0.0.1:{port}", str(folder / "requests"),
+        str(program), f"tcp://127.0.0.1:{port}", str(folder / "requests"),
         "--connections", str(CASES), "--limit", "5", "--seconds", "0.5", *options,
     ]  # fmt: skip
     return run(["sh", "-c", words, "sh", *argv], deadline=Deadline.after(60))
@@ -136,18 +152,18 @@ def loaded(program: Path, over: str, port: int, folder: Path, *options: str) -> 
 
 @pytest.mark.few(6)
 @pytest.mark.parametrize("block", range(60))
-@pytest.mark.parametrize("over", SPOKEN)
+@pytest.mark.parametrize("name", SPOKEN)
 def test_damaged_answers_are_errors_and_never_a_crash(
-    program: Path, over: str, block: int, tmp_path: Path
+    programs: Callable[[str], Path], name: str, block: int, tmp_path: Path
 ) -> None:
-    real = SPOKEN[over][1]()
+    real = SPOKEN[name][1]()
 
     def answer(number: int, _: bytes) -> Iterator[bytes]:
-        chance = random.Random(f"{over}/{block}/{number}")
+        chance = random.Random(f"{name}/{block}/{number}")
         yield damaged(real, chance)
 
     with server(answer) as port:
-        done = loaded(program, over, port, tmp_path)
+        done = loaded(programs(name), port, tmp_path)
     assert "panicked" not in done.stderr, done
     assert done.status == 0, done
     assert not done.timed_out
@@ -162,17 +178,17 @@ def test_an_answer_that_announces_4_gb_takes_no_memory(program: Path, tmp_path: 
             yield bytes(1 << 20)
 
     with server(answer) as port:
-        done = loaded(program, "ldap", port, tmp_path, "--errors", "1")
+        done = loaded(program, port, tmp_path, "--errors", "1")
     assert done.status == 0, done
     assert "an answer of 4294967280 bytes, which is more than 32 MiB" in done.stdout
 
 
-@pytest.mark.parametrize("over", ["kerberos-tcp", "dns-tcp"])
+@pytest.mark.parametrize("name", ["krbload", "dnsload"])
 def test_bytes_that_nobody_asked_for_take_no_memory(
-    program: Path, over: str, tmp_path: Path
+    programs: Callable[[str], Path], name: str, tmp_path: Path
 ) -> None:
     """An answer that is right, and then a stream without an end."""
-    real = SPOKEN[over][1]()
+    real = SPOKEN[name][1]()
 
     def answer(_: int, __: bytes) -> Iterator[bytes]:
         yield real
@@ -180,7 +196,7 @@ def test_bytes_that_nobody_asked_for_take_no_memory(
             yield bytes(1 << 20)
 
     with server(answer) as port:
-        done = loaded(program, over, port, tmp_path)
+        done = loaded(programs(name), port, tmp_path)
     assert done.status == 0, done
     assert "panicked" not in done.stderr, done
 
@@ -196,7 +212,7 @@ def test_kinds_of_errors_are_bounded(program: Path, tmp_path: Path) -> None:
     with server(answer) as port:
         (tmp_path / "requests").write_text(requests)
         argv = [
-            str(program), f"ldap://127.0.0.1:{port}", str(tmp_path / "requests"),
+            str(program), f"tcp://127.0.0.1:{port}", str(tmp_path / "requests"),
             "--connections", "4", "--limit", "30", "--operations", "900",
         ]  # fmt: skip
         done = run(argv, deadline=Deadline.after(60))
@@ -217,7 +233,7 @@ def test_the_first_refused_bind_ends_a_load_that_is_to_end_there(
     with server(answer) as port:
         (tmp_path / "requests").write_text(LDAP)
         argv = [
-            str(program), f"ldap://127.0.0.1:{port}", str(tmp_path / "requests"),
+            str(program), f"tcp://127.0.0.1:{port}", str(tmp_path / "requests"),
             "--connections", "4", "--limit", "30", "--seconds", "10", "--rate", "200",
             "--errors", "1",
         ]  # fmt: skip

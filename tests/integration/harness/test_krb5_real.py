@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from benches import benched, golden_of, image_of
 from lab import ROOT, dsbisect
-from matrices import edited
 from turns import turn_of
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import ExitCode
 from dsharness.loads import LOADS, LoadReport, Operations
-from dsharness.loads.krbload import MASK
-from dsharness.loads.ldapload import REQUESTS_FILE
+from dsharness.loads.own_load import REQUESTS_FILE
 from dsharness.measure.sample import Bench, take_sample
-from dsharness.model import KrbloadWorkload, Proof, Sample, Transport
+from dsharness.model import Sample, Transport
+from dsproducts.krb5.krbload import MASK
+from dsproducts.krb5.krbload_workload import KrbloadWorkload, Proof
 from dsresults.compare.driven_load import DrivenLoad
 
 USERS = 40
@@ -123,22 +123,21 @@ def test_the_same_bytes_are_answered_from_memory_and_that_is_told(at: Bench) -> 
 
 @pytest.fixture
 def folder(engine: Engine, tmp_path: Path) -> Path:
-    """With a matrix of small realms and short runs, and the lock of the images that are here."""
+    """With a small realm and short runs, and the lock of the images that are here."""
     for row in VERSIONS:
         image_of(engine, row)
     for name in ("matrix.yaml", "matrix.lock"):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, tmp_path)
-    with edited(tmp_path / "matrix.yaml") as document:
-        for workload in document["workloads"]:
-            if workload["tool"] == "krbload":
-                workload.update(users=USERS, duration_s=0.5, warmup_s=1, operations=200)
+    small = load(proof="when-asked", duration_s=0.5, warmup_s=1, operations=200)
+    whole = {"workloads": [small.model_dump(mode="json", exclude_none=True)]}
+    (tmp_path / "small.yaml").write_text(json.dumps(whole))
     return tmp_path
 
 
 def test_several_workers_drive_a_kdc(folder: Path) -> None:
     done = dsbisect(
-        folder, "load", "debian-12-krb5", "--workload", "kerberos-login", "--workers", "2",
+        folder, "load", "debian-12-krb5", "--workload", "small.yaml", "--workers", "2",
         "--rate", "50", "--minutes", "0.06", "--json",
     )  # fmt: skip
     assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr

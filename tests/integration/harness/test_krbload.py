@@ -8,8 +8,9 @@ import pytest
 from answering_box import AnsweringBox, answering_box
 
 from dsharness.containers.engine import Engine
-from dsharness.loads.kerberos_request_bytes import NONCE, as_request
-from dsharness.loads.krbload import CONNECT, MASK
+from dsharness.loads.own_load import CONNECT
+from dsproducts.krb5.kerberos_request_bytes import NONCE, as_request
+from dsproducts.krb5.krbload import MASK
 
 REQUEST = as_request("user0", "LAB", None).hex().replace(NONCE.hex(), MASK)
 FILES = {"udp": f"ticket 0 - - {REQUEST}\n", "tcp": f"ticket {CONNECT} 0 - - {REQUEST}\n"}

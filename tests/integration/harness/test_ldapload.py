@@ -123,7 +123,7 @@ shift
 until [ -s /tmp/said ]; do sleep 0.05; done
 file=$1
 shift
-ldapload ldap://127.0.0.1:3890 "/load/$file" "$@"
+ldapload tcp://127.0.0.1:3890 "/load/$file" "$@"
 status=$?
 kill $server
 wait $server
@@ -154,7 +154,7 @@ def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
         "disturbed": DISTURBED,
         "connects": CONNECTS,
         "imports": IMPORTS,
-        "elsewhere": DISTURBED.replace("disturbers", "disturbers ldapi:///load/no-server"),
+        "elsewhere": DISTURBED.replace("disturbers", "disturbers unix:///load/no-server"),
     }
     for name, text in files.items():
         (folder / f"{name}.txt").write_text(text)
@@ -353,7 +353,7 @@ def test_a_load_that_others_keep_from_its_cpu_says_so(box: Container) -> None:
 
 def test_nobody_listens(box: Container) -> None:
     done = box.execute(
-        "ldapload", "ldap://127.0.0.1:3891", "/load/requests.txt", "--connections", "1",
+        "ldapload", "tcp://127.0.0.1:3891", "/load/requests.txt", "--connections", "1",
         "--limit", "1", "--operations", "1", limit_s=30,
     )  # fmt: skip
     assert done.status == 2
@@ -361,6 +361,6 @@ def test_nobody_listens(box: Container) -> None:
 
 
 def test_wrong_words_are_told(box: Container) -> None:
-    done = box.execute("ldapload", "ldap://127.0.0.1:3890", limit_s=30)
+    done = box.execute("ldapload", "tcp://127.0.0.1:3890", limit_s=30)
     assert done.status == 2
     assert "usage: ldapload URL REQUESTS" in done.stdout

@@ -18,7 +18,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import golden_state
 from dsharness.measure.instance import serve
-from dsharness.model import DirectoryContent, Image, SystemName
+from dsharness.model import DirectoryContent, Image
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.system import SHARED_FOLDER
 
@@ -64,7 +64,7 @@ def test_a_tree_whose_library_is_missing(engine: Engine, tmp_path: Path) -> None
             golden_state(
                 engine,
                 image,
-                SystemName.DIRSRV_TREE,
+                "dirsrv-tree",
                 Seed(content=DirectoryContent(number=2), settings=DEFAULT),
                 progress=lambda _: None,
             )

@@ -13,9 +13,8 @@ from worlds import World
 
 from dsbisect.capacity import CAPACITY_RUNS, at_shares, without_shares
 from dsbisect.open_campaigns import OpenCampaigns
-from dsbisect.rows_study import RowsAsked
 from dsharness.errors import UsageError
-from dsharness.matrix import find_settings, find_workload
+from dsharness.matrix import find_workload
 from dsharness.measure.metrics import LATENCY_P99, METRICS, refuse_unfit
 from dsharness.model import LdaploadWorkload
 from dslab.lab_conditions import refuse_shares
@@ -34,11 +33,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def campaigns(store: Store, benches: WorldBenches, watcher: RecordingWatcher) -> OpenCampaigns:
-    settings = find_settings(MATRIX, "default")
-    asked = RowsAsked(
-        matrix=MATRIX, workloads=(SHARED,), settings=settings, metric=LATENCY_P99.name
-    )
-    return OpenCampaigns(asked=asked, kind="levels", lab=benches, store=store, watcher=watcher)
+    return OpenCampaigns(
+        settings="default", metric=LATENCY_P99.name, kind="levels", lab=benches, store=store,
+        watcher=watcher,
+    )  # fmt: skip
 
 
 def test_the_rate_is_a_share_of_what_the_slower_end_answers(store: Store) -> None:

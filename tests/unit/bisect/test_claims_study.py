@@ -18,8 +18,9 @@ from dsharness.matrix import load_matrix
 from dsharness.model import DirectoryContent, UserOrder
 from dsharness.products.published_claims import Arm, published_claims
 from dsharness.systems import Seed
-from dsresults.compare.bind_lines import BindFigures, BindLine, BindPoint
-from dsresults.report.claims_page import render_claims, told, users_chart
+from dsresults.compare.bind_lines import BindFigures, BindLine, BindPoint, users_chart
+from dsresults.page.page_html import html_of
+from dsresults.page.page_text import text_of
 from dsresults.store import Store
 
 KNOWN = published_claims("389-ds")
@@ -159,15 +160,16 @@ def test_the_page_has_every_claim_and_the_picture(tmp_path, monkeypatch) -> None
         lambda lab, measured: bind_figures(*(arm.name for arm in measured.arms)),
     )
     found = study(tmp_path, "rate-3x", "vpn-mesh").answer()
-    page, text = render_claims(found), "\n".join(told(found))
+    page, text = html_of(found.page()), text_of(found.page())
     for claim in found.claims:
         assert f'id="{claim.id}"' in page
         assert f"{claim.id}: {claim.verdict}" in text
     assert page.count("<polyline") == 6
-    assert "<script" not in page
+    assert page.count("<script") == 1
     chart = users_chart(found.users)
-    assert [mark.label for mark in chart.users] == ["1", "9"]
-    assert all(0 <= y <= 308 for line in chart.lines for _, y in line.dots)
+    below = [mark.text for mark in chart.find("text") if mark.get("text-anchor") == "middle"]
+    assert below == ["1", "9", "distinct users that bind"]
+    assert all(0 <= float(dot.get("cy")) <= 308 for dot in chart.find("circle"))
 
 
 @needs_browser
@@ -179,4 +181,4 @@ def test_nothing_of_the_page_is_hidden_from_any_reader(tmp_path, monkeypatch) ->
         lambda lab, measured: bind_figures(*(arm.name for arm in measured.arms)),
     )
     found = study(tmp_path, "rate-3x", "vpn-mesh").answer()
-    assert serious(render_claims(found)) == []
+    assert serious(html_of(found.page())) == []

@@ -15,11 +15,11 @@ from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import Range, laid_range
 from dsbisect.commits.commits_request import CommitsRequest, patches_of, tree_of
 from dsbisect.commits.shared_commits import SharedCommits, document_of, time_of_turns
-from dsbisect.rows_study import RowsRequest
 from dsbisect.search_options import SearchOptions
-from dsbisect.shared_rows import SharedRows
-from dsbisect.shared_rows import document_of as rows_document
-from dsbisect.shared_studies import SharedStudies, shared_study
+from dsbisect.shared_studies import SharedQuestion, SharedStudies, shared_study
+from dsbisect.shared_studies import document_of as rows_document
+from dsbisect.studies import Endurance, Rows, Sizes
+from dsbisect.study_lab import Scene
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.errors import SourceError, StoreError, UsageError
 from dsharness.matrix import find_settings, find_workload
@@ -212,17 +212,18 @@ def test_a_request_of_an_older_version_names_its_patches(past: Past) -> None:
                 shared_study(older)
 
 
-def rows_asked(past: Past, **further: bool) -> RowsRequest:
-    ask = asked(past)
-    return RowsRequest(
-        matrix=MATRIX, series=MATRIX.series[0], workloads=(ask.workload,), settings=ask.settings,
-        metric=ask.metric, **further,
-    )  # fmt: skip
+ROWS = Rows(series=MATRIX.series[0].id, workload=("bind-one",))
 
 
-def test_what_machines_cannot_share_is_refused(past: Past) -> None:
+def test_what_machines_cannot_share_is_refused() -> None:
     with pytest.raises(UsageError, match="--relock"):
-        rows_document(rows_asked(past, relock=True), SearchOptions())
+        rows_document(ROWS, Scene(matrix=MATRIX), relock=True)
+    rows, workload = ("debian-12",), "session"
+    for study in (
+        Sizes(rows=rows, workload=workload), Endurance(row=rows[0], workload=workload)
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=f"--on: {study.kind} is for one machine"):
+            rows_document(study, Scene(matrix=MATRIX))
 
 
 @pytest.mark.parametrize("given", [False, True])
@@ -233,14 +234,15 @@ def test_containers_are_kept_and_profiles_taken_where_that_is_asked(
     study = shared_study(run_of(ask, laid_range(ask), ""))
     assert isinstance(study, SharedCommits)
     assert (study.ask.keep, study.profiled) == (given, given)
-    rows = rows_asked(past, keep=given, profile=given)
+    rows = ROWS.model_copy(update={"profile": given})
     run = SharedRun(
         id="2659bfe9-2d12-40ed-ab14-6af431bce5fc", request_key="k", machines=2,
-        started_at="2026-11-27T07:00:00+00:00", request=rows_document(rows, SearchOptions()),
+        started_at="2026-11-27T07:00:00+00:00",
+        request=rows_document(rows, Scene(matrix=MATRIX), keep=given),
     )  # fmt: skip
     there = shared_study(run)
-    assert isinstance(there, SharedRows)
-    assert (there.request.keep, there.profiled) == (given, given)
+    assert isinstance(there, SharedQuestion)
+    assert (there.keep, there.profiled) == (given, given)
 
 
 def turn_of(machine: str, number: int, spent: TurnTime | None) -> Turn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from turns import turn_of
 
-from dsbisect.rows_study import RowsRequest
 from dsbisect.search_options import SearchOptions
-from dsbisect.shared_rows import document_of
-from dsbisect.shared_studies import shared_study
+from dsbisect.shared_studies import document_of, shared_study
+from dsbisect.studies import Levels, Rows
+from dsbisect.study_lab import Scene
 from dsharness.errors import DsbisectError, UnreadableError
-from dsharness.matrix import find_settings, find_workload, load_matrix
+from dsharness.matrix import find_workload, load_matrix
 from dsharness.model import Campaign, FleetMachine, GivenImage, Sample, SharedRun, Turn, Value
 from dsmany.fleet import fit_for, fleet_of, free_for, planned_turns
 from dsresults.store import Store
@@ -37,19 +38,19 @@ RUN = SharedRun(
     id="2659bfe9-2d12-40ed-ab14-6af431bce5fc", request_key="k", machines=2,
     started_at="2026-11-27T07:00:00+00:00",
     request=document_of(
-        RowsRequest(
-            matrix=MATRIX, series=MATRIX.series[0], workloads=(find_workload(MATRIX, "bind-one"),),
-            settings=find_settings(MATRIX, "default"), metric="cost",
-        ),
-        SearchOptions(),
+        Rows(series=MATRIX.series[0].id, workload=("bind-one",)), Scene(matrix=MATRIX)
     ),
 )  # fmt: skip
 WORKLOAD = find_workload(MATRIX, "bind-one")
+LEVELS: Json = document_of(
+    Levels(rows=("debian-12",), workload="search-as-user"), Scene(matrix=MATRIX)
+)
 SMALL = {**RUN.request, "matrix": {"text": "rows: []", "lock": ""}}
 COMMITS: Json = {
-    **{name: SMALL[name] for name in ("matrix", "settings", "metric", "options")},
-    "kind": "commits", "repository": "r", "remotes": [], "place": "r", "below": "", "good": "a",
-    "bad": "b", "points": ["a", "b"], "notes": [], "workload": RUN.request["workloads"][0],
+    "matrix": SMALL["matrix"], "settings": "default", "metric": "cost",
+    "options": asdict(SearchOptions()), "kind": "commits",
+    "repository": "r", "remotes": [], "place": "r", "below": "", "good": "a",
+    "bad": "b", "points": ["a", "b"], "notes": [], "workload": WORKLOAD.model_dump(mode="json"),
     "first_parent": False, "paths": [], "fixes": [], "edits": [], "toolchain": None, "proof": True,
     "patches": [{"name": "a.patch", "text": "x"}], "scatter_pct": None, "backports": False,
     "prior": {"a": 0.5}, "flat": False,
@@ -70,7 +71,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @FEW
-@given(request=mutated([RUN.request, COMMITS]))
+@given(request=mutated([RUN.request, LEVELS, COMMITS]))
 def test_a_changed_request_is_read_or_refused(cache: Path, request: Json) -> None:
     """And what it brings along is kept below its own folder, whatever its name is."""
     try:

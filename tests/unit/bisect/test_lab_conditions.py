@@ -16,9 +16,7 @@ BINDS = LdcltWorkload(id="bind-one", title="binds")
 DEFAULT = Settings(id="default")
 
 
-def refuse_unfit(
-    workload: Workload, settings: Settings, system: SystemName = SystemName.DIRSRV
-) -> None:
+def refuse_unfit(workload: Workload, settings: Settings, system: SystemName = "dirsrv") -> None:
     way = InTurn(cpus=CpuShares(server=(0,), load=(0,), pinned=False))
     conditions = LabConditions(
         matrix=MATRIX, settings=settings, workloads=(BINDS, workload), way=way
@@ -49,32 +47,32 @@ def test_a_load_of_another_protocol_is_refused_with_those_that_would_do():
 
 def test_an_import_is_refused_where_the_lab_makes_none():
     load = find_workload(MATRIX, "import")
-    for system in (SystemName.DIRSRV, SystemName.DIRSRV_TREE, SystemName.OPENLDAP):
+    for system in ("dirsrv", "dirsrv-tree", "openldap"):
         refuse_unfit(load, DEFAULT, system)
     with pytest.raises(UsageError, match="'import' imports users into a stopped server"):
-        refuse_unfit(load, DEFAULT, SystemName.FREEIPA)
+        refuse_unfit(load, DEFAULT, "freeipa")
 
 
 def test_what_a_load_needs_is_refused_where_a_server_does_not_offer_it():
     missing = {"connect-ldaps": "ldaps", "write-mix-dna": "dna", "disturbed-import": "import-task"}
     for name, what in missing.items():
         load = find_workload(MATRIX, name)
-        refuse_unfit(load, DEFAULT, SystemName.DIRSRV_TREE)
+        refuse_unfit(load, DEFAULT, "dirsrv-tree")
         with pytest.raises(UsageError, match=f"{name!r} needs {what}, which the lab cannot have"):
-            refuse_unfit(load, DEFAULT, SystemName.OPENLDAP)
-    refuse_unfit(find_workload(MATRIX, "connect-ldapi"), DEFAULT, SystemName.OPENLDAP)
+            refuse_unfit(load, DEFAULT, "openldap")
+    refuse_unfit(find_workload(MATRIX, "connect-ldapi"), DEFAULT, "openldap")
 
 
 def test_more_connections_than_a_server_has_room_for_are_refused_with_what_would_do():
     load = find_workload(MATRIX, "search-connections-2000")
     few, many = DEFAULT, Settings(id="many", options={"descriptors": "4096"})
-    refuse_unfit(load, many, SystemName.OPENLDAP)
-    refuse_unfit(find_workload(MATRIX, "search-connections"), few, SystemName.OPENLDAP)
-    for system in (SystemName.DIRSRV, SystemName.DIRSRV_TREE):
+    refuse_unfit(load, many, "openldap")
+    refuse_unfit(find_workload(MATRIX, "search-connections"), few, "openldap")
+    for system in ("dirsrv", "dirsrv-tree"):
         refuse_unfit(load, few, system)
     words = r"holds 2,004 connections, but with settings 'default'.* has room for 960"
     with pytest.raises(UsageError, match=words) as caught:
-        refuse_unfit(load, few, SystemName.OPENLDAP)
+        refuse_unfit(load, few, "openldap")
     assert "more `descriptors`" in caught.value.hint
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from shipped import MATRIX
 
-from dsbisect.cli.load import DEFAULTS
-from dsbisect.load_study import live_workload
-from dsharness.matrix import find_workload
+from dsbisect.load_study import live_workload, usual_load
 from dsharness.model import Row
 from dsharness.systems import SYSTEMS
 
@@ -15,5 +13,5 @@ from dsharness.systems import SYSTEMS
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.id)
 def test_every_row_has_a_load_that_it_answers_and_several_workers_may_drive(row: Row) -> None:
     protocol = SYSTEMS[row.system].protocol
-    chosen = live_workload(find_workload(MATRIX, DEFAULTS[protocol]), None, None, 2)
+    chosen = live_workload(usual_load(MATRIX, row), None, None, 2)
     assert chosen.protocol == protocol

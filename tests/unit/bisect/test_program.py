@@ -18,7 +18,7 @@ import typer
 from shipped import MATRIX
 from typer.main import get_command
 
-from dsbisect.cli.bisect import bisect_commits
+from dsbisect.cli.bisect_commits import bisect_commits
 from dsbisect.cli.judge import judge
 from dsbisect.cli.root import COMMANDS
 from dsbisect.program import NOT_TO_BE_SHIPPED, judged, main, validated

@@ -6,7 +6,9 @@ from shipped import MATRIX
 from watchers import RecordingWatcher
 from worlds import World
 
-from dsbisect.rows_study import RowsRequest, run_study
+from dsbisect.rows_study import RowsRequest
+from dsbisect.studies import Rows
+from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
 from dsharness.matrix import find_series, find_settings
@@ -45,7 +47,7 @@ class Laboratory:
 
     def __init__(self, engine, conditions, supply, progress):
         type(self).all_conditions += (conditions,)
-        self.images, self.identities, self.unmeasurable = {}, {}, {}
+        self.images, self.identities, self.unmeasurable, self.failures = {}, {}, {}, {}
         self.setup = Setup(machine=Machine(id="one"), procedure=Procedure(version=1))
 
     def __enter__(self):
@@ -98,9 +100,11 @@ def store(tmp_path):
         yield opened
 
 
-def study(store, asked=None):
-    watcher = RecordingWatcher()
-    return run_study(asked or request(), engine=ENGINE, store=store, watcher=watcher), watcher
+def study(store, **changes):
+    watcher, loads = RecordingWatcher(), {load.id: load for load in LOADS}
+    scene = Scene(matrix=MATRIX, workloads=loads)
+    lab = ThisMachine(scene=scene, engine=ENGINE, store=store, watcher=watcher)
+    return Rows(**{"series": "debian", "workload": tuple(loads), **changes}).play(lab), watcher
 
 
 def test_one_answer_for_each_workload(laboratory, store):
@@ -122,7 +126,7 @@ def test_every_row_gets_as_many_users_as_the_largest_workload(laboratory, store)
 
 def test_a_branching_series_gives_one_answer_for_each_line(laboratory, store):
     laboratory.world = World(dict.fromkeys((row.id for row in MATRIX.rows), 1))
-    findings, _ = study(store, request(series=find_series(MATRIX, "fedora"), workloads=LOADS[:1]))
+    findings, _ = study(store, series="fedora", workload=("few",))
     lines = [campaign.boundary.line for campaign in findings.campaigns]
     assert len(lines) == 2
     assert len(set(lines)) == 2
@@ -130,7 +134,7 @@ def test_a_branching_series_gives_one_answer_for_each_line(laboratory, store):
 
 def test_what_cannot_be_prepared_is_told_and_stays_suspect(laboratory, store):
     laboratory.refuses = frozenset({"debian-12"})
-    findings, watcher = study(store, request(workloads=LOADS[:1]))
+    findings, watcher = study(store, workload=("few",))
     assert ("failed", "debian-12", "no such version") in watcher.records
     (campaign,) = findings.campaigns
     assert campaign.boundary.suspects == ("debian-12", "debian-13")
@@ -212,6 +216,6 @@ def test_a_search_by_instructions_counts_them_where_the_host_does_not(
     laboratory, store, monkeypatch
 ):
     monkeypatch.setattr("dsharness.measure.ways.host_counts", lambda: False)
-    study(store, request(metric="instructions"))
+    study(store, metric="instructions")
     study(store)
     assert [conditions.way.counts for conditions in laboratory.all_conditions] == [True, False]

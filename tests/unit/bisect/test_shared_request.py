@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from dsbisect.rows_study import RowsRequest
-from dsbisect.search_options import SearchOptions
 from dsbisect.shared_request import MatrixTexts
-from dsbisect.shared_rows import SharedRows, document_of
-from dsbisect.shared_studies import SharedStudies
+from dsbisect.shared_studies import SharedQuestion, SharedStudies, document_of
+from dsbisect.studies import Rows
+from dsbisect.study_lab import Scene
 from dsharness.errors import MatrixError
-from dsharness.matrix import find_settings, find_workload, load_matrix
+from dsharness.matrix import load_matrix
 from dsharness.model import Matrix, Prepared, Procedure, SharedRun
 from dsimages.image_set import lock_of
 from dsimages.matrix_lock import Locked, MatrixLock, definition_key
@@ -49,11 +48,8 @@ def run_of(lock: str | None, request: dict[str, JsonValue] | None = None) -> Sha
 
 
 def rows_run(matrix: Matrix, lock: str | None) -> SharedRun:
-    request = RowsRequest(
-        matrix=matrix, series=matrix.series[0], workloads=(find_workload(matrix, "bind-one"),),
-        settings=find_settings(matrix, "default"), metric="cost",
-    )  # fmt: skip
-    return run_of(lock, document_of(request, SearchOptions()))
+    study = Rows(series=matrix.series[0].id, workload=("bind-one",))
+    return run_of(lock, document_of(study, Scene(matrix=matrix)))
 
 
 @pytest.mark.parametrize(
@@ -79,16 +75,16 @@ def test_a_machine_that_locked_rows_itself_follows_the_first(tmp_path: Path, ask
     """As one that prepared, too, and was thought dead; its further rows are kept."""
     study_of = SharedStudies()
     before = study_of(rows_run(asked, None))
-    assert isinstance(before, SharedRows)
-    mine = lock_of(before.request.matrix)
+    assert isinstance(before, SharedQuestion)
+    mine = lock_of(before.scene.matrix)
     for row in (ROW, OTHER_ROW):
         mine.write(asked.row(row), locked(asked, "1", row))
     of_first = MatrixLock(path=tmp_path / "first.lock")
     of_first.write(asked.row(ROW), locked(asked, "2"))
     for studies in (study_of, SharedStudies()):
         study = studies(rows_run(asked, of_first.text))
-        assert isinstance(study, SharedRows)
-        there = lock_of(study.request.matrix)
+        assert isinstance(study, SharedQuestion)
+        there = lock_of(study.scene.matrix)
         assert there.read(asked.row(ROW)) == locked(asked, "2")
         assert there.read(asked.row(OTHER_ROW)) == locked(asked, "1", OTHER_ROW)
 

@@ -12,8 +12,8 @@ from shipped import MATRIX
 from store_values import BOUNDARY, EXPORT, FINISHED
 from watchers import RecordingWatcher
 
-from dsbisect.cli.bisect import tell_doubted
 from dsbisect.cli.stored_answers import _asked, _chosen, _finding
+from dsbisect.cli.told_answers import tell_doubted
 from dsharness.errors import EngineError, ExitCode, InstanceError, StoppedError
 from dsharness.model import (
     CpuProfile,

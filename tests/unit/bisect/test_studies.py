@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 from shipped import MATRIX
-from world_lab import WorldLab
+from watchers import RecordingWatcher
+from world_machine import TimedBenches, WorldMachine
 from worlds import World
 
 from dsbisect.cli.stored_answers import check_finding, stored_answer
-from dsbisect.studies import STUDIES, Endurance, Levels, Sizes, Study
+from dsbisect.shared_studies import SharedQuestion, document_of, shared_study
+from dsbisect.studies import KEPT, STUDIES, Endurance, Levels, Rows, Sizes, Study
 from dsbisect.study_answers import StudyAnswer, answered
+from dsbisect.study_lab import Scene
 from dsharness.errors import ExitCode, InstanceError, UnreadableError
 from dsharness.measure.metrics import LATENCY_P99
+from dsharness.model import (
+    Campaign,
+    CampaignKind,
+    Prepared,
+    Procedure,
+    SharedRun,
+    Workload,
+)
+from dslab.campaign_loop import Answers, CampaignOrder, SampleSource
+from dslab.known_answers import KnownAnswers, UnansweredError
+from dsresults.page.page_text import text_of
 from dsresults.store import Store
+from dssearch.question import Question, Search
 
 WORLD = World({"debian-12": 1, "debian-13": 4}, noise=0.02)
 ROWS = ("debian-12", "debian-13")
 LEVELS = Levels(rows=ROWS, workload="search-as-user", shares_pct=(50, 100, 300), runs=2)
 SIZES = Sizes(rows=ROWS, workload="search-candidates", sizes=(1000, 2000), runs=2)
 ENDURANCE = Endurance(row="debian-12", workload="search-as-user", minutes=1)
+ROWS_STUDY = Rows(series="debian", workload=("bind-one",), good="debian-12", bad="debian-13")
 ALL = (LEVELS, SIZES, ENDURANCE)
 
 
@@ -37,10 +54,11 @@ def kinds(studies: tuple[Study, ...]) -> list[str]:
 
 
 def test_each_kind_of_study_is_played_here() -> None:
-    assert kinds(ALL) == list(STUDIES)
+    assert kinds((ROWS_STUDY, *ALL)) == list(STUDIES)
+    assert kinds(ALL) == list(KEPT)
 
 
-@pytest.mark.parametrize("study", ALL, ids=kinds(ALL))
+@pytest.mark.parametrize("study", [ROWS_STUDY, *ALL], ids=kinds((ROWS_STUDY, *ALL)))
 def test_a_study_travels_as_a_document(study: Study) -> None:
     assert type(study).model_validate_json(study.model_dump_json()) == study
     with pytest.raises(ValidationError):
@@ -49,7 +67,7 @@ def test_a_study_travels_as_a_document(study: Study) -> None:
 
 @pytest.mark.parametrize("study", ALL, ids=kinds(ALL))
 def test_an_answer_is_kept_and_found_again(study: Study, store: Store) -> None:
-    lab = WorldLab(store=store, world=WORLD)
+    lab = WorldMachine(store=store, world=WORLD)
     kept = answered(study, lab)
     (finding,) = store.findings(study.kind)
     check_finding(finding)
@@ -59,29 +77,29 @@ def test_an_answer_is_kept_and_found_again(study: Study, store: Store) -> None:
     shown = stored_answer(store, MATRIX, [finding.id])
     assert shown.value == kept.answer
     assert stored_answer(store, MATRIX, [kept.record.campaigns[-1]]).value == kept.answer
-    assert stored_answer(store, MATRIX, []).text == "\n".join(kept.form.told(kept.answer))
+    assert stored_answer(store, MATRIX, []).text == text_of(kept.answer.page())
 
 
 @pytest.mark.parametrize("study", [LEVELS, SIZES], ids=kinds((LEVELS, SIZES)))
 def test_what_was_interrupted_continues_and_nothing_is_measured_twice(
     study: Study, store: Store
 ) -> None:
-    whole = WorldLab(store=store, world=WORLD, stop_after=5)
+    whole = WorldMachine(store=store, world=WORLD, stop_after=5)
     with pytest.raises(KeyboardInterrupt):
         answered(study, whole)
     assert store.findings(study.kind) == []
-    lab = WorldLab(store=store, world=WORLD)
+    lab = WorldMachine(store=store, world=WORLD)
     kept = answered(study, lab)
     before = lab.taken
-    again = WorldLab(store=store, world=WORLD)
+    again = WorldMachine(store=store, world=WORLD)
     assert answered(study, again).answer == kept.answer
     assert (again.taken, before > 0) == (0, True)
     assert len(store.findings(study.kind)) == 1
 
 
 def test_more_runs_are_another_answer_and_the_first_one_stays(store: Store) -> None:
-    kept = answered(LEVELS, WorldLab(store=store, world=WORLD))
-    more = answered(LEVELS.model_copy(update={"runs": 4}), WorldLab(store=store, world=WORLD))
+    kept = answered(LEVELS, WorldMachine(store=store, world=WORLD))
+    more = answered(LEVELS.model_copy(update={"runs": 4}), WorldMachine(store=store, world=WORLD))
     assert more.answer != kept.answer
     first, second = store.findings("levels")
     assert StudyAnswer.of(first).answer == kept.answer
@@ -89,22 +107,73 @@ def test_more_runs_are_another_answer_and_the_first_one_stays(store: Store) -> N
 
 
 def test_a_row_that_cannot_be_made_is_told_again_as_it_was(store: Store) -> None:
-    load = SIZES.loads(WorldLab(store=store, world=WORLD).scene)[1].id
+    load = SIZES.loads(WorldMachine(store=store, world=WORLD).scene)[1].id
     unmade = {load: {"debian-13": InstanceError("debian-13 did not become ready")}}
-    kept = answered(SIZES, WorldLab(store=store, world=WORLD, unmade=unmade))
+    kept = answered(SIZES, WorldMachine(store=store, world=WORLD, unmade=unmade))
     assert "did not become ready" in kept.answer.rows[1].points[1].note
     (finding,) = store.findings("sizes")
     assert StudyAnswer.of(finding).again(store, MATRIX) == kept.answer
 
 
 def test_a_kind_that_cannot_be_made_of_what_was_imported_is_refused(store: Store) -> None:
-    answered(LEVELS, WorldLab(store=store, world=WORLD))
+    answered(LEVELS, WorldMachine(store=store, world=WORLD))
     (finding,) = store.findings("levels")
     for part in ("study", "answer"):
         changed = finding.model_copy(update={"value": {**finding.value, part: {"rows": 3}}})
         with pytest.raises(UnreadableError) as refused:
             check_finding(changed)
         assert refused.value.exit_code is ExitCode.STORE
+
+
+def fleet(store: Store, lab: SampleSource) -> Answers:
+    """What machines answer that take the turns of one question after the other."""
+
+    def answers(
+        question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        order = CampaignOrder(
+            question=question, workload=workload, search=search, lab=lab, store=store, kind=kind
+        )
+        return order.run(RecordingWatcher())
+
+    return answers
+
+
+@pytest.mark.parametrize("study", [LEVELS, ROWS_STUDY], ids=kinds((LEVELS, ROWS_STUDY)))
+def test_machines_answer_what_one_machine_does(study: Study, store: Store, tmp_path: Path) -> None:
+    one = study.play(WorldMachine(store=store, world=WORLD))
+    scene = Scene(matrix=MATRIX)
+    document = json.loads(json.dumps(document_of(study, scene)))
+    run = SharedRun(
+        id="2659bfe9-2d12-40ed-ab14-6af431bce5fc", request_key="k", machines=2,
+        started_at="2026-11-27T07:00:00+00:00", request=document,
+    )  # fmt: skip
+    shared = shared_study(run)
+    assert isinstance(shared, SharedQuestion)
+    assert (shared.study, shared.begins_with) == (study, ROWS)
+    prepared = Prepared(
+        class_name="c", procedure=Procedure(version=1), paired=False, identities={},
+        unmeasurable={}, lock="",
+    )  # fmt: skip
+    with Store.open(tmp_path / "shared.db") as team:
+        benches = TimedBenches(WORLD)
+        finding = shared.answer(fleet(team, benches), team, prepared=prepared)
+        campaigns = team.campaigns()
+        if finding is None:
+            assert [each.boundary.summary for each in campaigns if each.boundary] == [
+                each.boundary.summary for each in one.campaigns
+            ]
+            return
+        team.put(finding)
+        told = shared.stored_answer(campaigns, team)
+        assert [row.capacity_per_s for row in told.answer.rows] == [
+            row.capacity_per_s for row in one.rows
+        ]
+        assert [len(row.levels) for row in told.answer.rows] == [3, 3]
+        assert {level.runs for row in told.answer.rows for level in row.levels} <= {0, 2}
+        assert not any(campaign.boundary is None for campaign in campaigns)
+        with pytest.raises(UnansweredError):
+            shared.answer(KnownAnswers(campaigns=campaigns[:1]), team, prepared=prepared)
 
 
 def test_the_metric_of_levels_is_there() -> None:

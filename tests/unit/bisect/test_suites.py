@@ -15,8 +15,8 @@ from dsharness.errors import InstanceError, UsageError
 from dsharness.matrix import find_workload
 from dsharness.model import BuildSpec, DriverName, Row
 from dsharness.products import product_ids
+from dsproducts.bind.named_suite import SEED, NamedSuite, absent_check, as_warning, zone_check
 from dsvalidate.check import Check, Gate, ShipAnswer, Status, answer_of
-from dsvalidate.named_suite import SEED, NamedSuite, absent_check, as_warning, zone_check
 from dsvalidate.step import Background, KeptSteps, Step, run_steps
 from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import (
@@ -199,7 +199,7 @@ def test_users_cannot_have_capabilities_so_a_changed_system_is_root_s(monkeypatc
         options.append(more)
         return Box()
 
-    monkeypatch.setattr("dsvalidate.named_suite.service_box", service_box)
+    monkeypatch.setattr("dsproducts.bind.named_suite.service_box", service_box)
     tools = tools_of(ENGINE, BIND, "test")
     for capabilities in ((), ("CHOWN",)):
         with NamedSuite().served(tools, "r", purpose="p", capabilities=capabilities):

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import Facts, Settings, ZoneContent
+from dsharness.model import Facts, Settings
 from dsharness.systems import Look, Seed
-from dsharness.systems.bind import (
+from dsproducts.bind.dns_workloads import ZoneContent
+from dsproducts.bind.named import (
     CONFIG,
     Bind,
     DnsEndpoint,

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import LIVE, LOADS, Operations, Schedule
-from dsharness.loads.dnsload import query, request_lines
-from dsharness.loads.ldapload import REQUESTS_FILE
 from dsharness.loads.load_driver import Worker
-from dsharness.model import DnsloadWorkload, KrbloadWorkload, Workload
-from dsharness.systems.bind import DnsEndpoint
-from dsharness.systems.krb5 import KdcEndpoint
+from dsharness.loads.own_load import REQUESTS_FILE
+from dsharness.model import Workload
 from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsloadWorkload
+from dsproducts.bind.dnsload import query, request_lines
+from dsproducts.bind.named import DnsEndpoint
+from dsproducts.krb5.kdc import KdcEndpoint
+from dsproducts.krb5.krbload_workload import KrbloadWorkload
 
 LOAD = LOADS["dnsload"]
 NAMED = DnsEndpoint(port=5300)
@@ -76,13 +78,13 @@ def test_each_name_of_a_turn_is_asked_for_once_in_an_order_of_its_own() -> None:
 def test_its_program_is_told_where_and_how_much() -> None:
     few = Operations(per_thread=3, limit_s=5)
     argv = LOAD.argv(workload(threads=8), NAMED, "/load", few)
-    assert argv[argv.index("ldapload") :] == [
-        "ldapload", "dns-udp://127.0.0.1:5300", f"/load/{REQUESTS_FILE}",
+    assert argv[argv.index("dnsload") :] == [
+        "dnsload", "udp://127.0.0.1:5300", f"/load/{REQUESTS_FILE}",
         "--connections", "8", "--limit", "11", "--operations", "24",
     ]  # fmt: skip
     rate = Schedule(per_second=50, seconds=2)
     argv = LOAD.argv(workload(transport="tcp"), NAMED, "/load", rate)
-    assert "dns-tcp://127.0.0.1:5300" in argv
+    assert "tcp://127.0.0.1:5300" in argv
     assert argv[-4:] == ["--rate", "50", "--operations", "100"]
     worker = Worker(number=2, seconds=60, per_second=50)
     argv = LIVE["dnsload"].live_argv(workload(), NAMED, "/load", worker)

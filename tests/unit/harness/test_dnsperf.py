@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import LoadReport, Operations, Schedule, Seconds
-from dsharness.loads.dnsperf import QUERIES_FILE, Dnsperf
 from dsharness.loads.load_driver import CUT, run_size
-from dsharness.model import DnsperfWorkload, LdcltWorkload, Transport
-from dsharness.systems.bind import DnsEndpoint
+from dsharness.model import LdcltWorkload, Transport
 from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsperfWorkload
+from dsproducts.bind.dnsperf import QUERIES_FILE, Dnsperf
+from dsproducts.bind.named import DnsEndpoint
 
 RUNS = Path(__file__).parents[2] / "golden" / "dnsperf"
 SERVER = DnsEndpoint(port=5300)

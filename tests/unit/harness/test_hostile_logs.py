@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from dsharness.errors import InstanceError, UsageError
 from dsharness.measure.profiler import logged_times
-from dsharness.model.rows import SystemName
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 from dsharness.recorded import access_log
@@ -73,7 +72,7 @@ def use(path: Path) -> None:
         workload_text(recorded_load(read_file(path)))
     with suppress(UsageError):
         server_times(read_file(path), candidate_id="new", workload_id="load")
-    system = SYSTEMS[SystemName.DIRSRV]
+    system = SYSTEMS["dirsrv"]
     assert isinstance(system, TimesLogger)
     with suppress(InstanceError):
         logged_times(system, path, "new", "load")
@@ -273,7 +272,7 @@ def test_requests_that_nobody_answers_do_not_fill_the_memory(
 
 def test_a_measured_servers_log_is_no_fault_of_the_user(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("nonsense\n" * 200)
-    system = SYSTEMS[SystemName.DIRSRV]
+    system = SYSTEMS["dirsrv"]
     assert isinstance(system, TimesLogger)
     with pytest.raises(InstanceError, match="the log of new cannot be read"):
         logged_times(system, tmp_path / "log", "new", "load")

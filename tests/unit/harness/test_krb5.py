@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import Facts, RealmContent, Settings
+from dsharness.model import Facts, Settings
 from dsharness.systems import Look, Seed
-from dsharness.systems.krb5 import Krb5, commands, kdc_config, read_look
+from dsproducts.krb5.kdc import Krb5, commands, kdc_config, read_look
+from dsproducts.krb5.krbload_workload import RealmContent
 
 LOOK = (Path(__file__).parents[2] / "golden" / "krb5" / "look-1.21.txt").read_text(encoding="utf-8")
 KEYS = "aes256-cts-hmac-sha1-96 aes128-cts-hmac-sha1-96"

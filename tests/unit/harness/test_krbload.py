@@ -14,7 +14,14 @@ from pyasn1.codec.der import decoder, encoder
 
 from dsharness.errors import WorkloadError
 from dsharness.loads import LIVE, LOADS, Operations, Schedule
-from dsharness.loads.kerberos_request_bytes import (
+from dsharness.loads.load_driver import Worker
+from dsharness.loads.own_load import CONNECT, REQUESTS_FILE
+from dsharness.model import Workload
+from dsharness.systems.system import Endpoint
+from dsproducts.bind.dns_workloads import DnsperfWorkload
+from dsproducts.bind.named import DnsEndpoint
+from dsproducts.krb5.kdc import KdcEndpoint
+from dsproducts.krb5.kerberos_request_bytes import (
     NONCE,
     as_request,
     encrypt,
@@ -22,13 +29,8 @@ from dsharness.loads.kerberos_request_bytes import (
     folded,
     key_of,
 )
-from dsharness.loads.krbload import CONNECT, MASK, request_lines
-from dsharness.loads.ldapload import REQUESTS_FILE
-from dsharness.loads.load_driver import Worker
-from dsharness.model import DnsperfWorkload, KrbloadWorkload, Workload
-from dsharness.systems.bind import DnsEndpoint
-from dsharness.systems.krb5 import KdcEndpoint
-from dsharness.systems.system import Endpoint
+from dsproducts.krb5.krbload import MASK, request_lines
+from dsproducts.krb5.krbload_workload import KrbloadWorkload
 
 LOAD = LOADS["krbload"]
 KDC = KdcEndpoint(port=8800)
@@ -154,13 +156,13 @@ def test_over_tcp_each_request_has_a_connection_of_its_own() -> None:
 def test_its_program_is_told_where_and_how_much() -> None:
     few = Operations(per_thread=3, limit_s=5)
     argv = LOAD.argv(workload(threads=8), KDC, "/load", few)
-    assert argv[argv.index("ldapload") :] == [
-        "ldapload", "kerberos-udp://127.0.0.1:8800", f"/load/{REQUESTS_FILE}",
+    assert argv[argv.index("krbload") :] == [
+        "krbload", "udp://127.0.0.1:8800", f"/load/{REQUESTS_FILE}",
         "--connections", "8", "--limit", "11", "--operations", "24",
     ]  # fmt: skip
     rate = Schedule(per_second=50, seconds=2)
     argv = LOAD.argv(workload(transport="tcp"), KDC, "/load", rate)
-    assert "kerberos-tcp://127.0.0.1:8800" in argv
+    assert "tcp://127.0.0.1:8800" in argv
     assert argv[-4:] == ["--rate", "50", "--operations", "100"]
     worker = Worker(number=2, seconds=60, per_second=50)
     argv = LIVE["krbload"].live_argv(workload(), KDC, "/load", worker)

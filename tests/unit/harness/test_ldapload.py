@@ -15,6 +15,7 @@ from ldap3.operation.search import parse_filter
 from dsharness.errors import WorkloadError
 from dsharness.loads import ldap_request_bytes, ldapload
 from dsharness.loads.load_driver import CUT, LoadReport, Operations, Schedule, Seconds, Worker
+from dsharness.loads.own_load import REQUESTS_FILE
 from dsharness.model import (
     SHARERS,
     USER_BIND,
@@ -52,7 +53,7 @@ def workload(**changes: object) -> LdaploadWorkload:
 
 
 def lines(load: LdaploadWorkload, turn: int = 0) -> list[list[str]]:
-    text = LOAD.files(load, OWN, turn)[ldapload.REQUESTS_FILE]
+    text = LOAD.files(load, OWN, turn)[REQUESTS_FILE]
     return [line.split(" ") for line in text.splitlines()]
 
 
@@ -160,8 +161,8 @@ def test_a_disturber_may_come_another_way() -> None:
     load = workload(disturber={"requests": [AUTOBIND], "over": "ldapi"})
     assert not list(load.contradictions())
     assert load.needs == {"ldapi"}
-    assert ["disturbers", f"ldapi://{SHARED_FOLDER}/{SOCKET_NAME}"] in lines(load)
-    assert LOAD.argv(load, OWN, "/load", Seconds(seconds=1))[8].startswith("ldap://")
+    assert ["disturbers", f"unix://{SHARED_FOLDER}/{SOCKET_NAME}"] in lines(load)
+    assert LOAD.argv(load, OWN, "/load", Seconds(seconds=1))[8].startswith("tcp://")
     same = workload(disturber=CALM | {"over": "ldap"})
     assert ["disturbers"] in lines(same)
     assert workload(disturber=CALM | {"over": "ldaps"}).content.encrypted
@@ -174,7 +175,7 @@ CALM_IMPORTS = {"requests": [{"kind": "import-task", "imports": "suffix"}]}
 def imports(disturber: dict[str, object]) -> tuple[LdaploadWorkload, list[list[str]]]:
     load = workload(requests=[SEARCH], imported=50, disturber=disturber)
     own = replace(OWN, import_task=import_task("/config"))
-    text = LOAD.files(load, own, 0)[ldapload.REQUESTS_FILE]
+    text = LOAD.files(load, own, 0)[REQUESTS_FILE]
     every = [line.split(" ") for line in text.splitlines()]
     return load, every[every.index(["disturbers"]) + 1 :]
 
@@ -364,7 +365,7 @@ def test_users_that_someone_named_bind_on_connections_of_their_own() -> None:
     named = [LdapUser(dn=f"cn={name},dc=others", password=f"{name}-secret") for name in "abc"]
     server = LdapEndpoint(host="127.0.0.1", port=389, users=NamedUsers(users=tuple(named)))
     load = workload(users=3, distinct_users=3, requests=[USER_BIND])
-    text = LOAD.files(load, server, 1)[ldapload.REQUESTS_FILE]
+    text = LOAD.files(load, server, 1)[REQUESTS_FILE]
     first, *binds = [line.split(" ") for line in text.splitlines()]
     assert first == ["first", "0", "-", "-", ""]
     assert {line[0] for line in binds} == {"connect+bind"}
@@ -526,10 +527,10 @@ def test_only_who_binds_as_users_needs_their_passwords() -> None:
 @pytest.mark.parametrize(
     ("over", "url"),
     [
-        ("ldap", "ldap://127.0.0.1:3389"),
+        ("ldap", "tcp://127.0.0.1:3389"),
         ("starttls", "starttls://127.0.0.1:3389"),
-        ("ldaps", "ldaps://127.0.0.1:6636"),
-        ("ldapi", "ldapi:///run/dsbisect/ldapi"),
+        ("ldaps", "tls://127.0.0.1:6636"),
+        ("ldapi", "unix:///run/dsbisect/ldapi"),
     ],
 )
 def test_connections_go_where_the_workload_says(over: str, url: str) -> None:

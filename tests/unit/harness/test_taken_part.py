@@ -10,7 +10,7 @@ import pytest
 
 from dsharness.errors import InstanceError, PartRefusedError
 from dsharness.measure.golden_state import golden_key
-from dsharness.model import DirectoryContent, Image, Settings, SystemName
+from dsharness.model import DirectoryContent, Image, Settings
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.ldap import directory_system
 from dsharness.systems.ldap.directory_system import STORED, OwnDirectory
@@ -120,7 +120,7 @@ def test_a_state_is_named_by_what_it_took_and_reads_it_once() -> None:
     image = Image(candidate_id="r", reference="x", key="i")
     seed = Seed(content=DirectoryContent(), settings=Settings(id="s"))
     keys = [
-        golden_key(image, SystemName.DIRSRV, Seed(content=seed.content, settings=seed.settings,
+        golden_key(image, "dirsrv", Seed(content=seed.content, settings=seed.settings,
                                                   taken=each))
         for each in ((), (part,), (taken(key="other"),))
     ]  # fmt: skip
@@ -131,6 +131,6 @@ def test_a_state_is_named_by_what_it_took_and_reads_it_once() -> None:
 
 
 def test_which_systems_have_parts() -> None:
-    assert parts_of(SYSTEMS[SystemName.BIND]) == ()
-    for name in (SystemName.DIRSRV, SystemName.DIRSRV_TREE, SystemName.OPENLDAP):
+    assert parts_of(SYSTEMS["bind"]) == ()
+    for name in ("dirsrv", "dirsrv-tree", "openldap"):
         assert parts_of(SYSTEMS[name]) == (STORED,)

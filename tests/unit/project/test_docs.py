@@ -23,6 +23,7 @@ FOLDERS = (
     "builds",
     "results",
     "bisect",
+    "products",
     "tests",
     "benchmarks",
     "scripts",
@@ -30,7 +31,7 @@ FOLDERS = (
 )
 NOT_HERE = (  # made by the lab, or named because it must not be
     "results/dsbisect.db", "results/runs", "images/<key>", "bisect/__init__.py",
-    "harness/dsharness/products/NAME",
+    "products/dsproducts/NAME",
 )  # fmt: skip
 FILE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*)`")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")

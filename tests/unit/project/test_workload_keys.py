@@ -17,8 +17,8 @@ PAGE = ROOT / "docs" / "workload-keys.md"
 HEAD = """\
 # The keys of a workload
 
-Written from `matrix.schema.json` by `make schema`; do not edit. A key without a default is
-required. [Workloads](workloads.md) says what they are for.
+Written from `matrix.schema.json` by `make schema`; do not edit. `key = default`: meaning, and what
+is allowed. [Workloads](workloads.md) says what they are for.
 """
 
 
@@ -76,18 +76,15 @@ def table(
     title: str, properties: Mapping[str, Mapping[str, Any]], definitions: Mapping[str, Any]
 ) -> Iterator[str]:
     yield f"## {title[0].upper()}{title[1:]}\n"
-    yield "| key | default | |"
-    yield "|---|---|---|"
     for key, value in properties.items():
-        yield f"| `{key}` | {default(value)} | {meaning(value, definitions)} |"
+        text = f"{default(value)}: {meaning(value, definitions)}".removesuffix(": ")
+        yield f"- `{key}`{text}"
     yield ""
 
 
 def default(value: Mapping[str, Any]) -> str:
-    if "default" not in value:
-        return ""
-    text = json.dumps(value["default"]).strip('"')
-    return "none" if text in {"null", "[]"} else f"`{text}`"
+    text = json.dumps(value.get("default")).strip('"')
+    return "" if text in {"null", "[]"} else f" = `{text}`"
 
 
 def meaning(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

@@ -13,8 +13,14 @@ from worlds import sample_of
 
 from dsharness.measure.metrics import CPU, LATENCY_P99, MEMORY, RATE
 from dsharness.model import Latencies, Sample, Usage
-from dsresults.compare.endured_phases import Endurance, endurance_of, endured_phase
-from dsresults.report.endurance_page import endurance_charts, render_endurance, told_endurance
+from dsresults.compare.endured_phases import (
+    Endurance,
+    endurance_charts,
+    endurance_of,
+    endured_phase,
+)
+from dsresults.page.page_html import html_of
+from dsresults.page.page_text import text_of
 
 BEGIN = datetime(2026, 11, 27, 6, tzinfo=UTC)
 
@@ -75,7 +81,7 @@ def test_a_phase_that_says_nothing_is_no_success() -> None:
     found = endured([run(9)], late)
     assert found.inconclusive
     assert found.answer == "not known: no run of phase 2 can be used"
-    assert "phase 2: 2 of 2 runs not used: the load was late" in "\n".join(told_endurance(found))
+    assert "phase 2: 2 of 2 runs not used: the load was late" in text_of(found.page())
 
 
 @given(st.integers(0, 10**6), st.floats(20.0, 2000.0))
@@ -103,11 +109,14 @@ def test_a_latency_that_only_varies_mostly_has_no_drift(seed: int) -> None:
 def test_the_page_draws_three_courses_and_marks_the_phases() -> None:
     found = endured([run(n) for n in range(10)], [run(n, mib=120.0) for n in range(10, 20)])
     charts = endurance_charts(found)
-    assert [chart.what for chart in charts] == ["latency of each run", "CPUs busy", "memory"]
-    assert [mark.label for mark in charts[0].across] == ["100", "90"]
-    assert charts[0].across[1].at > charts[0].across[0].at
+    assert [chart.title for chart in charts] == [
+        f"{what}, search" for what in ("latency of each run", "CPUs busy", "memory")
+    ]
+    *marks, _ = (m for m in charts[0].find("text") if m.get("text-anchor") == "middle")
+    assert [mark.text for mark in marks] == ["100", "90"]
+    assert float(marks[1].get("x", "")) > float(marks[0].get("x", ""))
     assert "100 MiB at first, 120 MiB" in charts[2].description
-    page = render_endurance(found)
+    page = html_of(found.page())
     assert page.count("<figure>") == 3
     assert "endured: none of" in page
     assert Endurance.model_validate_json(found.model_dump_json()) == found
@@ -117,4 +126,4 @@ def test_the_page_draws_three_courses_and_marks_the_phases() -> None:
 @pytest.mark.whole
 def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
     found = endured([run(n) for n in range(10)], [run(n, mib=120.0) for n in range(10, 20)])
-    assert serious(render_endurance(found)) == []
+    assert serious(html_of(found.page())) == []

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from seen_page import seen_page
 from worlds import sample_of
 
-from dsbisect.cli.levels_text import told_levels
 from dsharness.measure.metrics import LATENCY_P99, RATE
 from dsharness.model import Latencies, Sample
 from dsresults.compare.load_levels import (
@@ -23,9 +22,12 @@ from dsresults.compare.load_levels import (
     half_of,
     knee_of,
     level_of,
+    levels_chart,
 )
-from dsresults.report.levels_page import levels_chart, render_levels, write_levels
-from dsresults.report.percentile_chart import PLOT
+from dsresults.page.chart import AREA
+from dsresults.page.page_files import write_answer
+from dsresults.page.page_html import html_of
+from dsresults.page.page_text import text_of
 
 
 def level(
@@ -223,20 +225,31 @@ def measured(*rows: str) -> LoadLevels:
 
 def test_the_chart_has_two_lines_for_each_row_and_its_knee() -> None:
     chart = levels_chart(measured("debian-11", "debian-12-openldap"))
-    assert [(line.pattern, line.percent) for line in chart.lines] == [
-        (0, 50), (0, 99), (1, 50), (1, 99),
+    assert chart is not None
+    groups = chart.find("g")
+    assert [group.get("class") for group in groups] == [
+        "pattern-0 typical", "pattern-0", "pattern-1 typical", "pattern-1",
     ]  # fmt: skip
-    assert [bool(line.knee) for line in chart.lines] == [False, True, False, True]
-    for line in chart.lines:
-        across = [x for x, _ in line.dots]
+    for dots in (group.findall("circle") for group in groups):
+        across = [float(dot.get("cx", "")) for dot in dots]
         assert across == sorted(across)
-        assert all(PLOT.left < x <= PLOT.right for x in across)
-        assert all(PLOT.top <= y <= PLOT.bottom for _, y in line.dots)
-    p99 = chart.lines[1]
-    assert p99.knee.split() == p99.points.split()[1:]
-    assert [mark.label for mark in chart.rates] == ["0", "500", "1\u202f000", "1\u202f500"]
+        assert all(AREA.left < x <= AREA.right for x in across)
+        assert all(AREA.top <= float(dot.get("cy", "")) <= AREA.bottom for dot in dots)
+    first, second = chart.find("polyline", "knee")
+    assert (first.get("class"), second.get("class")) == ("knee pattern-0", "knee pattern-1")
+    p99 = chart.find("polyline", "curve")[1].get("points", "").split()
+    assert first.get("points", "").split() == p99[1:]
+    marks = [mark.text for mark in chart.find("text", "tick")]
+    assert [m for m in marks if m and m[0] in "015"][-4:] == [
+        "0",
+        "500",
+        "1\u202f000",
+        "1\u202f500",
+    ]
     many = levels_chart(measured(*(f"row-{number}" for number in range(8))))
-    assert (len(many.lines), many.left_out) == (12, 2)
+    assert many is not None
+    assert len(many.find("g")) == 12
+    assert "Not drawn: 2." in many.caption
 
 
 def test_the_answer_as_text() -> None:
@@ -248,18 +261,18 @@ def test_the_answer_as_text() -> None:
     found = measured().model_copy(
         update={"rows": (RowLevels.of("debian-11", 1000.0, "it may answer more", levels),)}
     )
-    assert_golden("report/levels.txt", "\n".join(told_levels(found)) + "\n")
+    assert_golden("report/levels.txt", text_of(found.page()) + "\n")
 
 
 def test_the_page_has_a_table_for_each_row_and_escapes_all(tmp_path) -> None:
-    page = write_levels(tmp_path / "new", measured("debian-11", "debian-12"))
+    page = write_answer(tmp_path / "new", "levels", measured("debian-11", "debian-12"))
     html = page.read_text(encoding="utf-8")
     assert "a &lt;b&gt; load" in html
     assert "<b>" not in html
     first, second = seen_page(html).all("table")
     assert first.rows == second.rows
-    assert [row[0] for row in first.rows] == ["Asked/s", "500", "1 000", "1 500"]
-    assert [row[6] for row in first.rows] == [
+    assert [row[0] for row in first.rows] == ["asked", "500", "1 000", "1 500"]
+    assert [row[7] for row in first.rows] == [
         "p99",
         *("0.900 0.900 to 0.900",),
         "1.50 1.50 to 1.50",
@@ -291,7 +304,7 @@ def test_what_failed_and_what_says_nothing_is_no_answer(
 
 
 def test_a_page_without_any_figure_is_a_page() -> None:
-    html = render_levels(with_levels(LoadLevel(asked_per_s=600, note="not measured")))
+    html = html_of(with_levels(LoadLevel(asked_per_s=600, note="not measured")).page())
     assert "<svg" not in html.replace('<svg class="key', "")
     assert "knee not clear" in html
 
@@ -299,4 +312,4 @@ def test_a_page_without_any_figure_is_a_page() -> None:
 @needs_browser
 @pytest.mark.whole
 def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
-    assert serious(render_levels(with_levels(level(600), level(1200)))) == []
+    assert serious(html_of(measured("debian-11", "debian-12").page())) == []

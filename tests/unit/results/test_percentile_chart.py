@@ -15,17 +15,16 @@ from shipped import MATRIX
 
 from dsharness.matrix.loader import find_workload
 from dsharness.model import Latencies, Sample
-from dsresults.compare.latency_curves import LatencyCurve, latency_curve, latency_curves
-from dsresults.report import ReportData, render_html
-from dsresults.report.percentile_chart import (
-    MOST_LINES,
-    NAME_HEIGHT,
-    PLOT,
-    PercentileChart,
-    percentile_charts,
-    round_values,
-    spread,
+from dsresults.compare.latency_curves import (
+    LatencyCurve,
+    OperationLatencies,
+    drawn_curves,
+    latency_curve,
+    latency_curves,
+    percentile_chart,
 )
+from dsresults.page.chart import AREA, MOST_LINES, NAME_HEIGHT, Chart, round_values, spread
+from dsresults.report import ReportData, render_html
 from dsresults.report.report_data import Section
 
 COUNTS = st.dictionaries(st.integers(1, 10**6), st.integers(1, 5000), min_size=1, max_size=20)
@@ -65,9 +64,13 @@ def with_times() -> ReportData:
     return BARE.model_copy(update={"samples": samples, "sections": sections})
 
 
-def drawn(data: ReportData) -> tuple[PercentileChart, ...]:
+def drawn(data: ReportData) -> list[tuple[OperationLatencies, Chart]]:
     (section,) = data.sections
-    return percentile_charts(section.comparison, section.latencies)
+    charts = [
+        (each, percentile_chart(each, drawn_curves(section.comparison, each)))
+        for each in section.latencies
+    ]
+    return [(each, chart) for each, chart in charts if chart is not None]
 
 
 def places(points: str) -> list[tuple[float, float]]:
@@ -154,22 +157,25 @@ def test_a_schedule_has_three_kinds_of_times_each_with_its_curves() -> None:
 def test_each_kind_has_a_chart_whose_lines_rise_within_their_bands() -> None:
     data = with_times()
     charts = drawn(data)
-    assert [(c.latencies.workload_id, c.latencies.operation) for c in charts] == [
+    assert [(each.workload_id, each.operation) for each, _ in charts] == [
         ("bind-random", "search"), ("bind-random", "bind"),
         ("bind-one", "search"), ("bind-one", "bind"),
     ]  # fmt: skip
-    for chart in charts:
-        assert len(chart.up) >= 2
-        assert [mark.label for mark in chart.across][:3] == ["0", "50", "90"]
-        for line in chart.lines:
-            points = places(line.points)
+    for _, chart in charts:
+        texts = chart.find("text", "tick")
+        below = [mark.text for mark in texts if mark.get("text-anchor") == "middle"]
+        assert below[:3] == ["0", "50", "90"]
+        assert sum(mark.get("text-anchor") == "end" for mark in texts) >= 2
+        for line in chart.find("polyline", "curve"):
+            points = places(line.get("points", ""))
             assert points == sorted(points, key=lambda place: (place[0], -place[1]))
-            for x, y in (*points, *places(line.band)):
-                assert PLOT.left <= x <= PLOT.right
-                assert PLOT.top <= y <= PLOT.bottom
-            assert (line.end_x, line.end_y) == points[-1]
-    heights = {line.candidate: line.end_y for line in charts[0].lines}
-    assert [*sorted(heights, key=lambda name: -heights[name])] == [*heights], "slower is higher"
+        for line in (*chart.find("polyline"), *chart.find("polygon")):
+            for x, y in places(line.get("points", "")):
+                assert AREA.left <= x <= AREA.right
+                assert AREA.top <= y <= AREA.bottom
+    lines = charts[0][1].find("polyline", "curve")
+    heights = [places(line.get("points", ""))[-1][1] for line in lines]
+    assert heights == sorted(heights, reverse=True), "slower is higher"
 
 
 def test_of_many_candidates_the_ends_and_the_step_are_drawn() -> None:
@@ -183,19 +189,17 @@ def test_of_many_candidates_the_ends_and_the_step_are_drawn() -> None:
     )
     first, *others = latencies.curves
     many = latencies.model_copy(update={"curves": (first, *extra, *others)})
-    (chart,) = percentile_charts(section.comparison, (many,))
-    names = [line.candidate for line in chart.lines]
+    names = [curve.candidate for curve in drawn_curves(section.comparison, many)]
     assert names == [
         name for name in LINE if name in {LINE[0], LINE[-1], found.before, found.after}
     ]
-    assert chart.left_out == len(many.curves) - len(names)
 
 
-@given(st.lists(st.floats(PLOT.top, PLOT.bottom), min_size=1, max_size=MOST_LINES))
+@given(st.lists(st.floats(AREA.top, AREA.bottom), min_size=1, max_size=MOST_LINES))
 def test_no_name_is_on_another(ends: list[float]) -> None:
     names = sorted(spread(ends))
-    assert names[0] >= PLOT.top - 0.1
-    assert names[-1] <= PLOT.bottom
+    assert names[0] >= AREA.top - 0.1
+    assert names[-1] <= AREA.bottom
     gaps = (after - before for before, after in pairwise(names))
     assert all(gap >= NAME_HEIGHT - 0.2 for gap in gaps)
 

@@ -24,8 +24,7 @@ from seen_page import seen_page
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import machine_now, share_cpus
 from dsharness.model import Counts, Machine
-from dsresults.number_text import significant
-from dsresults.page_files import utc
+from dsresults.number_text import significant, utc
 from dsresults.report import ReportData, render_html, render_text, report_data
 from dsresults.report.report_data import repeat_command
 

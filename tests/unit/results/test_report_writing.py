@@ -6,7 +6,7 @@ import pytest
 from reported import without_difference
 
 from dsharness.errors import DiskFullError, UsageError
-from dsresults import page_files
+from dsresults.page import page_files
 from dsresults.report import ReportData, default_folder, report_source, write_report
 
 

@@ -16,9 +16,11 @@ from worlds import sample_of, with_metric
 
 from dsharness.measure.metrics import COST, GROWTH, MEMORY, RATE
 from dsharness.model import Sample
-from dsresults.compare.size_growth import SizeGrowth, exponent_of, grown
-from dsresults.report.percentile_chart import PLOT
-from dsresults.report.sizes_page import growth_chart, render_sizes, told_sizes, write_sizes
+from dsresults.compare.size_growth import SizeGrowth, exponent_of, grown, growth_chart
+from dsresults.page.chart import AREA
+from dsresults.page.page_files import write_answer
+from dsresults.page.page_html import html_of
+from dsresults.page.page_text import text_of
 
 SIZES = (1000, 10_000, 100_000)
 
@@ -167,31 +169,32 @@ def two_rows() -> SizeGrowth:
 
 
 def test_the_answer_as_text() -> None:
-    assert_golden("report/sizes.txt", "\n".join(told_sizes(two_rows())) + "\n")
+    assert_golden("report/sizes.txt", text_of(two_rows().page()) + "\n")
 
 
 def test_the_chart_is_straight_where_growth_is_a_power() -> None:
     chart = growth_chart(found_of(runs("a", 0.5, noise=0.0), "a"))
     assert chart is not None
-    (line,) = chart.lines
+    (line,) = chart.find("polyline")
     (x1, y1), (x2, y2), (x3, y3) = (
-        tuple(float(each) for each in place.split(",")) for place in line.points.split()
+        tuple(float(each) for each in place.split(",")) for place in line.get("points", "").split()
     )
-    assert PLOT.left < x1 < x2 < x3 < PLOT.right
-    assert PLOT.top < y3 < y2 < y1 < PLOT.bottom
+    assert AREA.left < x1 < x2 < x3 < AREA.right
+    assert AREA.top < y3 < y2 < y1 < AREA.bottom
     assert (x2 - x1, y2 - y1) == pytest.approx((x3 - x2, y3 - y2), abs=0.3)
-    assert [mark.label for mark in chart.across] == ["1\u202f000", "10\u202f000", "100\u202f000"]
-    assert len(chart.up) >= 2
+    below = [mark.text for mark in chart.find("text") if mark.get("text-anchor") == "middle"]
+    assert below == ["1\u202f000", "10\u202f000", "100\u202f000", "users of the directory"]
+    assert sum(mark.get("text-anchor") == "end" for mark in chart.find("text")) >= 2
 
 
 def test_the_page_has_a_table_for_each_row_and_escapes_all(tmp_path) -> None:
     found = two_rows()
-    page = write_sizes(tmp_path / "new", found)
+    page = write_answer(tmp_path / "new", "sizes", found)
     html = page.read_text(encoding="utf-8")
     assert "a &lt;b&gt; load" in html
     assert "<b>" not in html
     first, second = seen_page(html).all("table")
-    assert [row[0] for row in first.rows] == ["Users", "1 000", "10 000", "100 000"]
+    assert [row[0] for row in first.rows] == ["users", "1 000", "10 000", "100 000"]
     assert second.rows[2][-1] == "not measured"
     assert html.count("<polyline") == 2
     assert "http" not in html.replace("http-equiv", "")
@@ -200,7 +203,7 @@ def test_the_page_has_a_table_for_each_row_and_escapes_all(tmp_path) -> None:
 
 
 def test_a_page_without_any_growth_is_a_page() -> None:
-    html = render_sizes(found_of({1000: [], 10_000: []}, "a"))
+    html = html_of(found_of({1000: [], 10_000: []}, "a").page())
     assert "<polyline" not in html
     assert "not known: fewer than two sizes have a cost" in html
 
@@ -208,4 +211,4 @@ def test_a_page_without_any_growth_is_a_page() -> None:
 @needs_browser
 @pytest.mark.whole
 def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
-    assert serious(render_sizes(two_rows())) == []
+    assert serious(html_of(two_rows().page())) == []

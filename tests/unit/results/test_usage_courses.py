@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from reported import DEBIAN, reported
 
 from dsharness.model import Usage
-from dsresults.compare.usage_courses import between, usage_course, usage_courses
+from dsresults.compare.usage_courses import between, usage_charts, usage_course, usage_courses
 from dsresults.report import ReportData, render_html
 from dsresults.report.report_data import Section
-from dsresults.report.usage_chart import usage_charts
 
 BARE = reported(DEBIAN)
 LINE = BARE.sections[0].comparison.line
@@ -84,7 +83,7 @@ def with_usage() -> ReportData:
 def test_the_page_draws_cpu_and_memory_of_each_workload() -> None:
     data = with_usage()
     charts = usage_charts(data.sections[0].comparison, data.sections[0].usage)
-    assert [chart.what.split(" in ")[0] for chart in charts[:2]] == ["CPUs busy", "memory"]
+    assert [chart.title.split(" in ")[0] for chart in charts[:2]] == ["CPUs busy", "memory"]
     assert "0.500 at first, 0.500 after 3.00 s, highest 0.500" in charts[0].description
     assert "51.0 MiB at first, 62.0 MiB after 3.00 s" in charts[1].description
     page = render_html(data)

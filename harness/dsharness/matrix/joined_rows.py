@@ -1,0 +1,82 @@
+"""A matrix together with the rows of the products that it names, as one document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dsharness.products.catalog import file_of_product, product_ids
+from dsharness.yaml_files.problems import (
+    FileProblemsError,
+    KeyPath,
+    Problem,
+    suggestion,
+)
+from dsharness.yaml_files.yaml_source import Document, read_document
+
+FILE = "rows.yaml"
+LISTS = ("rows", "series", "workloads", "settings", "toolchains")
+LOADS = ("tools", "loads")  # where `loads` belongs
+
+
+def joined(document: Document, *, hint: str) -> Document:
+    """The document with what the products add; each place says in which file it is."""
+    named = document.data.get("products", [])
+    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    unknown = list(_unknown(names))
+    for name in names:
+        path = file_of_product(name, FILE) if name in product_ids() else None
+        if path is not None:
+            document = _with(document, _read(path, hint))
+    return replace(document, findings=(*document.findings, *unknown))
+
+
+def _unknown(names: Iterable[str]) -> Iterator[Problem]:
+    having = [name for name in product_ids() if file_of_product(name, FILE)]
+    for index, name in enumerate(names):
+        if name not in having:
+            allowed = f"no such product with a {FILE}; there are: {', '.join(having)}."
+            yield Problem(
+                path=("products", index), value=name, allowed=allowed + suggestion(name, having)
+            )
+
+
+def _read(path: Path, hint: str) -> Document:
+    document = read_document(path, hint=hint)
+    keys = ("loads", *LISTS)
+    unknown = f"unknown key; allowed: {', '.join(keys)}"
+    odd = [Problem(path=(key,), value=None, allowed=unknown) for key in {*document.data} - {*keys}]
+    problems = [*document.findings, *odd]
+    if problems:
+        raise FileProblemsError(path, problems, document.places, hint=hint)
+    return document
+
+
+def _with(whole: Document, part: Document) -> Document:
+    """Lists are longer by those of the part, and its load tools are among the others."""
+    data, places = dict(whole.data), dict(whole.places)
+    shifts = dict[str, int]()
+    for key in LISTS:
+        before, more = data.get(key, []), part.data.get(key, [])
+        if isinstance(before, list) and isinstance(more, list):
+            shifts[key] = len(before)
+            data[key] = [*before, *more]
+    tools, more = data.get("tools"), part.data.get("loads", {})
+    loads = tools.get("loads", {}) if isinstance(tools, dict) else None
+    if isinstance(tools, dict) and isinstance(loads, dict) and isinstance(more, dict):
+        data["tools"] = {**tools, "loads": {**loads, **more}}
+    for path, place in part.places.items():
+        if (moved := _moved(path, shifts)) is not None:
+            places[moved] = replace(place, file=part.path)
+    return replace(whole, data=data, places=places)
+
+
+def _moved(path: KeyPath, shifts: dict[str, int]) -> KeyPath | None:
+    match path:
+        case (str(key), int(index), *rest) if key in shifts:
+            return (key, index + shifts[key], *rest)
+        case ("loads", tool, *rest):
+            return (*LOADS, tool, *rest)
+        case _:
+            return None

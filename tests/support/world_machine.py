@@ -1,0 +1,66 @@
+"""A lab of this machine whose rows are those of a world: studies are played without a container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from measured import WorldBenches
+from shipped import MATRIX
+from validations import ENGINE
+from watchers import RecordingWatcher
+from worlds import World
+
+from dsbisect.open_campaigns import OpenCampaigns
+from dsbisect.studies import Study
+from dsbisect.study_lab import Scene, ThisMachine
+from dsharness.containers.engine import Engine
+from dsharness.errors import CandidateError
+from dsharness.model import Sample, Turn, Workload
+from dslab.watcher import Watcher
+
+
+@dataclass
+class TimedBenches(WorldBenches):
+    """Each run begins ten seconds after the one before."""
+
+    def take(self, turn: Turn) -> Iterable[Sample]:
+        for sample in super().take(turn):
+            begun = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=10 * self.taken)
+            yield sample.model_copy(update={"started_at": begun.isoformat()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldMachine(ThisMachine):
+    """``unmade`` are rows that cannot be prepared, by load."""
+
+    scene: Scene = field(default_factory=lambda: Scene(matrix=MATRIX))
+    engine: Engine = ENGINE
+    watcher: Watcher = field(default_factory=RecordingWatcher)
+    world: World
+    benches: list[WorldBenches] = field(default_factory=list)
+    stop_after: int = 10_000
+    unmade: dict[str, dict[str, CandidateError]] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> int:
+        return sum(each.taken for each in self.benches)
+
+    @contextmanager
+    def rows(self, study: Study, *loads: Workload) -> Iterator[OpenCampaigns]:
+        errors = self.unmade.get(loads[0].id, {})
+        self.benches.append(
+            TimedBenches(
+                self.world,
+                stop_after=self.stop_after - self.taken,
+                unmeasurable={row: str(error) for row, error in errors.items()},
+            )
+        )
+        runs = OpenCampaigns(
+            settings=study.settings, metric=study.decider, kind=study.runs_kind,
+            lab=self.benches[-1], store=self.store, watcher=self.watcher, errors=errors,
+        )  # fmt: skip
+        self.opened[loads[0].id] = runs
+        yield runs

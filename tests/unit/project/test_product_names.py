@@ -1,0 +1,44 @@
+"""The core knows no product by its name: what only one needs is in that product's folder."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dsharness.product_folder import product_folders
+
+ROOT = Path(__file__).resolve().parents[3]
+CORE = ("harness", "images", "builds", "results", "bisect")
+# The words of each product that has a folder of its own, as nobody else uses them.
+WORDS = {
+    "bind": r"(?i:bind9|bind-tree|dnsload|dnsperf|named\.conf)|\bDNS\b(?! rebinding)|\bBIND's\b",
+    "krb5": r"(?i:krb5|kerberos|krbload|kdc)",
+}
+# Of products that have none yet: FreeIPA's directory is that of a realm.
+NOT_MOVED = ("harness/dsharness/systems/ldap/",)
+
+
+def core_files() -> list[str]:
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *CORE]
+    told = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [name for name in told.splitlines() if (ROOT / name).is_file()]
+    return [name for name in files if not name.startswith(NOT_MOVED)]
+
+
+@pytest.mark.parametrize("product", WORDS)
+def test_its_words_stand_nowhere_in_the_core(product: str) -> None:
+    words = re.compile(WORDS[product])
+    places = [
+        f"{name}:{number}: {line.strip()}"
+        for name in core_files()
+        for number, line in enumerate((ROOT / name).read_text("utf-8").splitlines(), 1)
+        if words.search(line) or words.search(name)
+    ]
+    assert places == []
+
+
+def test_every_folder_has_its_words() -> None:
+    assert WORDS.keys() == product_folders().keys()
