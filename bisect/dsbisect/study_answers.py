@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from dsbisect.studies import STUDIES, KeptKind, Study
+from dsbisect.studies import STUDIES
+from dsbisect.study import KeptKind, Study
 from dsbisect.study_lab import Answer, AnsweredLab, Scene, ThisMachine
 from dsharness.machine.host import session_id
 from dsharness.model import Campaign, Finding, Matrix, Value, Workload

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsbisect.studies import KEPT
+from dsbisect.study import KEPT
 from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dsbisect.shared_studies import document_of, shared_study
 from dsbisect.studies import Levels, Rows
 from dsbisect.study_lab import Scene
 from dsharness.errors import DsbisectError, UnreadableError
-from dsharness.matrix import find_workload, load_matrix
+from dsharness.matrix import find_settings, find_workload, load_matrix
 from dsharness.model import Campaign, FleetMachine, GivenImage, Sample, SharedRun, Turn, Value
 from dsmany.fleet import fit_for, fleet_of, free_for, planned_turns
 from dsresults.store import Store
@@ -47,13 +47,15 @@ LEVELS: Json = document_of(
 )
 SMALL = {**RUN.request, "matrix": {"text": "rows: []", "lock": ""}}
 COMMITS: Json = {
-    "matrix": SMALL["matrix"], "settings": "default", "metric": "cost",
-    "options": asdict(SearchOptions()), "kind": "commits",
-    "repository": "r", "remotes": [], "place": "r", "below": "", "good": "a",
-    "bad": "b", "points": ["a", "b"], "notes": [], "workload": WORKLOAD.model_dump(mode="json"),
-    "first_parent": False, "paths": [], "fixes": [], "edits": [], "toolchain": None, "proof": True,
-    "patches": [{"name": "a.patch", "text": "x"}], "scatter_pct": None, "backports": False,
-    "prior": {"a": 0.5}, "flat": False,
+    "matrix": SMALL["matrix"], "options": asdict(SearchOptions()), "kind": "commits",
+    "asked": {
+        "workload": WORKLOAD.model_dump(mode="json"), "repository": "r", "good": "a", "bad": "b",
+        "settings": find_settings(MATRIX, "default").model_dump(mode="json"), "metric": "cost",
+        "first_parent": False, "paths": [], "fixes": [], "edits": [], "toolchain": None,
+        "proof": True, "scatter_pct": None, "backports": False, "prior": {"a": 0.5}, "flat": False,
+    },
+    "remotes": [], "place": "r", "below": "", "points": ["a", "b"], "notes": [],
+    "patches": [{"name": "a.patch", "text": "x"}],
 }  # fmt: skip
 
 

@@ -15,7 +15,8 @@ from worlds import World
 
 from dsbisect.cli.stored_answers import check_finding, stored_answer
 from dsbisect.shared_studies import SharedQuestion, document_of, shared_study
-from dsbisect.studies import KEPT, STUDIES, Endurance, Levels, Rows, Sizes, Study
+from dsbisect.studies import STUDIES, Endurance, Levels, Rows, Sizes
+from dsbisect.study import KEPT, Study
 from dsbisect.study_answers import StudyAnswer, answered
 from dsbisect.study_lab import Scene
 from dsharness.errors import ExitCode, InstanceError, UnreadableError
