@@ -128,7 +128,7 @@ def test_the_page():
 def test_a_validation_is_shown_and_written_again_from_the_store(tmp_path):
     place, found = f"sqlite:///{tmp_path}/results.db", all_kinds()
     with Store.open(place) as store:
-        assert store.add_finding(found.finding)
+        assert store.put(found.finding)
         (kept,) = store.findings()
     output = tmp_path / "report"
     run = CliRunner().invoke
