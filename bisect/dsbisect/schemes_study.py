@@ -50,9 +50,10 @@ def refuse_passwordless(study: Schemes, scene: Scene) -> tuple[Workload, ...]:
     for name in study.names(scene):
         system = scene.matrix.row(name).system
         if not isinstance(SYSTEMS[system], PasswordKeeper):
+            fit = (kind for kind, other in SYSTEMS.items() if isinstance(other, PasswordKeeper))
             raise UsageError(
                 f"{name!r} ({system}) stores no passwords",
-                hint="choose rows of 389-ds or OpenLDAP: `dsbisect matrix show` lists them",
+                hint=f"choose rows with a `system` of {', '.join(fit)}",
             )
     return ()
 

@@ -332,7 +332,7 @@ class Schemes(Study):
 
     Example: dsbisect schemes debian-12 debian-13
 
-    Example: dsbisect schemes debian-13-openldap --scheme ARGON2 --scheme SSHA512 --json
+    Example: dsbisect schemes debian-13 --scheme PBKDF2-SHA512 --scheme SSHA512 --json
     """
 
     kind: ClassVar[StudyKind] = "schemes"

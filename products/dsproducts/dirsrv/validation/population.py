@@ -14,7 +14,7 @@ from pydantic import Field
 from dsharness.errors import InstanceError
 from dsharness.model import Value
 from dsharness.systems.ldap.directory import Directory
-from dsharness.systems.ldap.ns_slapd import fix_caches
+from dsproducts.dirsrv.ns_slapd import fix_caches
 
 SCHEMES = "cn=Password Storage Schemes,cn=plugins,cn=config"
 # An own password may be changed; names may be read by anyone.

@@ -13,10 +13,9 @@ from dsbuilds.drivers.package_build import repository_of
 from dsharness.errors import InstanceError
 from dsharness.model import Promise
 from dsharness.model.stored_password import parse_stored
-from dsvalidate.check import Check, Figure, Gate, Status, last_lines
-from dsvalidate.dirsrv.password_strength import alike
-from dsvalidate.dirsrv.populated_image import Populated, populated, recalled, store
-from dsvalidate.dirsrv.population import (
+from dsproducts.dirsrv.validation.password_strength import alike
+from dsproducts.dirsrv.validation.populated_image import Populated, populated, recalled, store
+from dsproducts.dirsrv.validation.population import (
     Population,
     SchemeUser,
     add_default_user,
@@ -26,13 +25,14 @@ from dsvalidate.dirsrv.population import (
     dump_of,
     passwords_in,
 )
-from dsvalidate.dirsrv.server_traces import observe
-from dsvalidate.dirsrv.validated_server import (
+from dsproducts.dirsrv.validation.server_traces import observe
+from dsproducts.dirsrv.validation.validated_server import (
     ValidatedServer,
     binding_checks,
     checks_of,
     validated_server,
 )
+from dsvalidate.check import Check, Figure, Gate, Status, last_lines
 from dsvalidate.installs_gate import (
     DOWNGRADE_ADVICE,
     changeable,

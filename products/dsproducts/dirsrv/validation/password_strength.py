@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from math import inf
 
 from dsharness.model.stored_password import StoredPassword, parse_stored
+from dsproducts.dirsrv.validation.populated_image import populated
+from dsproducts.dirsrv.validation.population import SchemeUser
+from dsproducts.dirsrv.validation.validated_server import ValidatedServer, validated_server
 from dsvalidate.check import Check, Figure, Gate, Status
-from dsvalidate.dirsrv.populated_image import populated
-from dsvalidate.dirsrv.population import SchemeUser
-from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.step_tools import Sides, StepTools
 
 # Password Storage Cheat Sheet: rounds of PBKDF2 with each hash.

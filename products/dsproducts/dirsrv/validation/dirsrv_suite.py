@@ -13,24 +13,24 @@ from typing import ClassVar
 from dsharness.containers.container import running
 from dsharness.model import Image, SystemName
 from dsharness.paths import logs_home
-from dsharness.systems.ldap.dirsrv import PREPARE
-from dsvalidate.check import Check, Gate, Status, listed
-from dsvalidate.dirsrv import (
+from dsproducts.dirsrv.dirsrv import PREPARE
+from dsproducts.dirsrv.validation import (
     password_strength,
     recovery,
     replication,
 )
-from dsvalidate.dirsrv.latency_step import single_client_step
-from dsvalidate.dirsrv.populated_image import populated
-from dsvalidate.dirsrv.population import client_users
-from dsvalidate.dirsrv.server_traces import observe, unindexed
-from dsvalidate.dirsrv.upgrade import downgrade_checks, upgrade_checks, upgraded_image
-from dsvalidate.dirsrv.validated_server import (
+from dsproducts.dirsrv.validation.latency_step import single_client_step
+from dsproducts.dirsrv.validation.populated_image import populated
+from dsproducts.dirsrv.validation.population import client_users
+from dsproducts.dirsrv.validation.server_traces import observe, unindexed
+from dsproducts.dirsrv.validation.upgrade import downgrade_checks, upgrade_checks, upgraded_image
+from dsproducts.dirsrv.validation.validated_server import (
     ClientAnswer,
     ValidatedServer,
     checks_of,
     validated_server,
 )
+from dsvalidate.check import Check, Gate, Status, listed
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.safe_gate import (
     SHOWN,
@@ -46,7 +46,7 @@ from dsvalidate.safe_gate import (
 )
 from dsvalidate.step import Step, server_step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
-from dsvalidate.suite import Serve
+from dsvalidate.suite import Serve, Suite
 
 # Every log that may see a password is written, and so is the changelog that clients can read.
 AUDITED = {"nsslapd-auditlog-logging-enabled": "on", "nsslapd-auditfaillog-logging-enabled": "on"}
@@ -258,3 +258,6 @@ class DirsrvSuite:
                 partial(compared_traces, sides, tools, evidence),
             ),
         )  # fmt: skip
+
+
+SUITE: Suite = DirsrvSuite()

@@ -31,11 +31,11 @@ from dsharness.systems.ldap.directory import (
     reached,
 )
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
-from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
 from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
+from dsproducts.dirsrv.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
+from dsproducts.dirsrv.validation.population import SchemeUser
 from dsvalidate.check import Check, Gate, Status
-from dsvalidate.dirsrv.population import SchemeUser
 from dsvalidate.step_tools import StepTools
 from dsvalidate.suite import Service, Volumes, service_box
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dsbuilds.edits.dirsrv.scheme_edits import (
+from dsbuilds.edits.edit import UNFAMILIAR, Edited, EditedSource, Files, source
+from dsharness.errors import AlreadySoError, EditError
+from dsproducts.dirsrv.edits.scheme_edits import (
     C_SCHEME,
     RUST_SCHEMES,
     RUST_SOURCE,
@@ -16,8 +18,6 @@ from dsbuilds.edits.dirsrv.scheme_edits import (
     hashed_with,
     whole_number,
 )
-from dsbuilds.edits.edit import UNFAMILIAR, Edited, EditedSource, Files, source
-from dsharness.errors import AlreadySoError, EditError
 
 MOST = 10_000_000
 # One constant until 2.6.0; then a default with bounds; for a while a default for each digest.

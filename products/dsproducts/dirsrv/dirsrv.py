@@ -16,7 +16,6 @@ from dsharness.model import (
     RequestKind,
     Settings,
 )
-from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
 from dsharness.systems.ldap.directory_system import (
     MANY,
@@ -26,6 +25,7 @@ from dsharness.systems.ldap.directory_system import (
 )
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
+from dsproducts.dirsrv import ns_slapd
 
 INSTANCE = "lab"
 CONFIG_FOLDER = f"/etc/dirsrv/slapd-{INSTANCE}"

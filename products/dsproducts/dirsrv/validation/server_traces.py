@@ -19,10 +19,10 @@ from typing import BinaryIO
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InstanceError
 from dsharness.plain_text import plain
-from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER, INSTANCE
-from dsvalidate.dirsrv.ldap_client import WORDS
-from dsvalidate.dirsrv.population import SchemeUser, dump_of, password_of, passwords_in
-from dsvalidate.dirsrv.validated_server import ClientAnswer, ValidatedServer
+from dsproducts.dirsrv.dirsrv import CONFIG_FOLDER, INSTANCE
+from dsproducts.dirsrv.validation.ldap_client import WORDS
+from dsproducts.dirsrv.validation.population import SchemeUser, dump_of, password_of, passwords_in
+from dsproducts.dirsrv.validation.validated_server import ClientAnswer, ValidatedServer
 from dsvalidate.safe_gate import VARIES, Traces, keep_traces
 from dsvalidate.secret_search import (
     Find,
@@ -90,7 +90,7 @@ def unindexed(kind: str) -> bool:
     return bool(UNINDEXED & set(kind.partition(" notes=")[2].split(",")))
 
 
-SCRIPT = Path(__file__).parents[1] / "libexec" / "written-files"
+SCRIPT = Path(__file__).with_name("written-files")
 MOST_WRITTEN = 1088 << 20  # the script gives a GiB of files; their headers need some more
 MOST_OF_ONE = 128 << 20  # as in the script: of one file, and here of a log with its older parts
 LIMIT_S = 240.0

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dsharness.errors import InstanceError, WorkloadError
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory
-from dsharness.systems.ldap.dirsrv import INSTANCE
+from dsproducts.dirsrv.dirsrv import INSTANCE
+from dsproducts.dirsrv.validation.populated_image import populated
+from dsproducts.dirsrv.validation.population import Population, differences, dump_of
+from dsproducts.dirsrv.validation.server_traces import observe
+from dsproducts.dirsrv.validation.validated_server import ValidatedServer, validated_server
 from dsvalidate.check import Check, Gate, Status, last_lines
-from dsvalidate.dirsrv.populated_image import populated
-from dsvalidate.dirsrv.population import Population, differences, dump_of
-from dsvalidate.dirsrv.server_traces import observe
-from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
 ENOUGH = 300  # writes before the end comes

@@ -10,14 +10,18 @@ import ldap3
 
 from dsharness.errors import DeadlineError, InstanceError
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory
-from dsvalidate.check import Check, Gate, Status
-from dsvalidate.dirsrv.ldap_client import REPLICATION
-from dsvalidate.dirsrv.populated_image import populated
-from dsvalidate.dirsrv.population import SchemeUser, add_scheme_users, differences, dump_of
-from dsvalidate.dirsrv.server_traces import observe
-from dsvalidate.dirsrv.validated_server import (
+from dsproducts.dirsrv import ns_slapd
+from dsproducts.dirsrv.validation.ldap_client import REPLICATION
+from dsproducts.dirsrv.validation.populated_image import populated
+from dsproducts.dirsrv.validation.population import (
+    SchemeUser,
+    add_scheme_users,
+    differences,
+    dump_of,
+)
+from dsproducts.dirsrv.validation.server_traces import observe
+from dsproducts.dirsrv.validation.validated_server import (
     PartnerServer,
     ValidatedServer,
     right_check,
@@ -25,6 +29,7 @@ from dsvalidate.dirsrv.validated_server import (
     wrong,
     wrong_check,
 )
+from dsvalidate.check import Check, Gate, Status
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
 NAME = "replication"

@@ -17,11 +17,11 @@ from dsharness.errors import InstanceError
 from dsharness.model import DATABASE, OWN, DirectoryContent, Settings
 from dsharness.model.stored_password import StoredPassword, parse_stored
 from dsharness.progress import Progress
-from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, add_entries, connect
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, WORKERS
-from dsharness.systems.ldap.dirsrv import INSTANCE, Dirsrv
 from dsharness.systems.system import SHARED_FOLDER, Seed
+from dsproducts.dirsrv import ns_slapd
+from dsproducts.dirsrv.dirsrv import INSTANCE, Dirsrv
 
 PREFIX = "/opt/dirsrv"  # where every tree is configured to be
 DATA = f"{PREFIX}/share/dirsrv"

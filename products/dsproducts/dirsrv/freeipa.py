@@ -15,10 +15,10 @@ from dsharness.containers.container import Container, Options
 from dsharness.errors import DeadlineError, InstanceError
 from dsharness.model import Settings
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.ldap import ns_slapd
 from dsharness.systems.ldap.directory import Directory, Site
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
+from dsproducts.dirsrv import ns_slapd
 
 HOST, DOMAIN, REALM = "ipa", "lab.test", "LAB.TEST"
 HOSTNAME = f"{HOST}.{DOMAIN}"

@@ -18,14 +18,14 @@ from typing import Protocol
 from dsharness.errors import InstanceError
 from dsharness.machine.host import machine_id
 from dsharness.machine.machine_lock import measuring_alone
-from dsharness.systems.ldap.dirsrv import PID_FILE
+from dsproducts.dirsrv.dirsrv import PID_FILE
+from dsproducts.dirsrv.validation import single_client
+from dsproducts.dirsrv.validation.populated_image import Populated, populated
+from dsproducts.dirsrv.validation.population import PEOPLE, SchemeUser
+from dsproducts.dirsrv.validation.server_traces import observe
+from dsproducts.dirsrv.validation.validated_server import ValidatedServer, validated_server
 from dsresults.number_text import significant
 from dsvalidate.check import Check, Figure, Gate, Status
-from dsvalidate.dirsrv import single_client
-from dsvalidate.dirsrv.populated_image import Populated, populated
-from dsvalidate.dirsrv.population import PEOPLE, SchemeUser
-from dsvalidate.dirsrv.server_traces import observe
-from dsvalidate.dirsrv.validated_server import ValidatedServer, validated_server
 from dsvalidate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
 from dsvalidate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
 from dsvalidate.step import SERVED, Step, judged

@@ -11,14 +11,14 @@ from dsharness.errors import EngineError
 from dsharness.model import DirectoryContent, Image, Settings
 from dsharness.systems import Seed
 from dsimages.buildah import keyed_image, labels_of
-from dsvalidate.dirsrv.population import (
+from dsproducts.dirsrv.validation.population import (
     Population,
     add_default_user,
     add_scheme_users,
     dump_of,
     fill,
 )
-from dsvalidate.dirsrv.validated_server import (
+from dsproducts.dirsrv.validation.validated_server import (
     TlsServer,
     ValidatedServer,
     validated_server,

@@ -26,20 +26,20 @@ from dsharness.systems.ldap.directory_system import (
     hashed,
     socket_of,
 )
-from dsharness.systems.ldap.password_trials import (
-    DEFAULT_SCHEME,
-    SCHEMES,
-    changed_scheme,
-    hashed_value,
-    rounds_stored,
-    set_rounds,
-)
 from dsharness.systems.system import (
     SHARED_FOLDER,
     Endpoint,
     OfferedScheme,
     SchemeChange,
     Seed,
+)
+from dsproducts.dirsrv.password_trials import (
+    DEFAULT_SCHEME,
+    SCHEMES,
+    changed_scheme,
+    hashed_value,
+    rounds_stored,
+    set_rounds,
 )
 
 # Every severity and no tracing, on standard error: with -d 0 a server that cannot start ends
