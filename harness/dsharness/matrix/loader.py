@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from dsharness.errors import MatrixError
 from dsharness.matrix.cross_checks import (
+    Draft,
     contradiction_findings,
     draft_of,
     reference_findings,
@@ -29,7 +30,7 @@ from dsharness.model import (
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
 from dsharness.yaml_files.shape import (
     Schema,
-    document_findings,
+    checked,
     read_checked,
     refuse_problems,
     schema_of,
@@ -72,15 +73,11 @@ def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
     """The checked matrix of a file, or one MatrixError with everything that is wrong in it."""
     place = path or find_matrix(folder=folder)
     document = joined(read_document(place, hint=SHAPE_HINT, unread=UNREAD_HINT), hint=SHAPE_HINT)
-    draft = draft_of(document.data)
-    findings = [
-        *document_findings(Matrix, document),
-        *reference_findings(draft),
-        *contradiction_findings(draft),
-    ]
-    if findings:
-        raise FileProblemsError(document.path, findings, document.places, hint=HINT)
-    matrix = Matrix.model_validate_json(json.dumps(document.data), strict=True)
+    matrix, problems = checked(Matrix, document)
+    draft = draft_of(document.data) if matrix is None else Draft.of(matrix)
+    problems += [*reference_findings(draft), *contradiction_findings(draft)]
+    if problems or matrix is None:
+        raise FileProblemsError(document.path, problems, document.places, hint=HINT)
     return matrix.model_copy(update={"file": document.path})
 
 
