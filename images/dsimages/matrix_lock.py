@@ -130,7 +130,7 @@ class MatrixLock:
 
     def read(self, row: Row) -> Locked | None:
         """What is locked for the row's present definition."""
-        found = self._load().rows.get(row.id)
+        found = self._read().rows.get(row.id)
         return found if found is not None and found.row == definition_key(row) else None
 
     def write(self, row: Row, locked: Locked) -> None:
@@ -145,17 +145,14 @@ class MatrixLock:
     def _replace(self, entries: Mapping[str, Locked]) -> None:
         guard = self.path.with_name(f".{self.path.name}.guard")
         with exclusive(guard, Deadline.after(WAIT_LIMIT_S)):
-            before = self._load().rows
+            before = self._read().rows
             rows = {**before, **entries}
             if rows == before:
                 return
             content = LockFile(rows=dict(sorted(rows.items()))).model_dump(mode="json")
             atomic_write(self.path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
-    def _load(self) -> LockFile:
-        return self._read(None)
-
-    def _read(self, text: str | None) -> LockFile:
+    def _read(self, text: str | None = None) -> LockFile:
         """What the file says, or that text."""
         try:
             if text is None:

@@ -29,7 +29,6 @@ from dsharness.model import (
 )
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
 from dsharness.yaml_files.shape import (
-    Schema,
     checked,
     read_checked,
     refuse_problems,
@@ -169,11 +168,6 @@ def _find(noun: str, things: Sequence[T], wanted: str) -> T:
     )
 
 
-def matrix_schema() -> Schema:
-    """What a matrix may say, as JSON Schema 2020-12."""
-    return schema_of(Matrix)
-
-
 def schema_text() -> str:
-    """The whole text of matrix.schema.json."""
-    return json.dumps(matrix_schema(), indent=2, ensure_ascii=False) + "\n"
+    """The whole text of matrix.schema.json: what a matrix may say, as JSON Schema 2020-12."""
+    return json.dumps(schema_of(Matrix), indent=2, ensure_ascii=False) + "\n"
