@@ -122,7 +122,9 @@ class SearchChoice(Value):
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-CampaignKind = Literal["rows", "commits", "measure", "levels", "sizes", "endurance", "validate"]
+CampaignKind = Literal[
+    "rows", "commits", "measure", "levels", "sizes", "endurance", "schemes", "validate"
+]
 
 
 class Campaign(Value):
@@ -218,6 +220,7 @@ FindingKind = Literal[
     "levels",
     "sizes",
     "endurance",
+    "schemes",
 ]
 
 
