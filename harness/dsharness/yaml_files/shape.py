@@ -23,7 +23,7 @@ Location = tuple[str | int, ...]
 
 @functools.cache
 def schema_of(model: type[Value]) -> Schema:
-    """What a file of this model may say, as JSON Schema 2020-12."""
+    """Return what a file of this model may say, as JSON Schema 2020-12."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
 
 
@@ -33,29 +33,29 @@ def allowed_keys(model: type[Value], location: Location) -> tuple[str, ...]:
 
 
 def variants(model: type[Value], location: Location) -> tuple[str, ...]:
-    """The kinds a union at the model's location knows."""
+    """Return the kinds a union at the model's location knows."""
     return tuple(_at(model, location).get("discriminator", {}).get("mapping", ()))
 
 
 def _at(model: type[Value], location: Location) -> Schema:
-    whole = schema_of(model)
-    schema = whole
+    root = schema_of(model)
+    schema = root
     for part in location:
-        schema = _below(_resolved(whole, schema), part)
-    return _resolved(whole, schema)
+        schema = _below(_resolved(root, schema), part)
+    return _resolved(root, schema)
 
 
-def _resolved(whole: Schema, schema: Schema) -> Schema:
+def _resolved(root: Schema, schema: Schema) -> Schema:
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if options:
         schema = options[0]
     reference = schema.get("$ref")
-    definitions: dict[str, Schema] = whole.get("$defs", {})
+    definitions: dict[str, Schema] = root.get("$defs", {})
     return definitions[reference.rsplit("/", 1)[-1]] if reference else schema
 
 
 def _below(schema: Schema, part: str | int) -> Schema:
-    """One step down: into a list, the variant of a union, a known key, or any key."""
+    """Go one step down: into a list, the variant of a union, a known key, or any key."""
     if isinstance(part, int):
         items: Schema = schema.get("items", {})
         return items
@@ -69,7 +69,7 @@ def _below(schema: Schema, part: str | int) -> Schema:
 def _shaped(
     model: type[V], data: Mapping[str, object], places: Mapping[KeyPath, KeyPlace]
 ) -> tuple[V | None, list[Problem]]:
-    """The value of the data, or everything in it that the model does not allow."""
+    """Return the value of the data, or everything in it that the model does not allow."""
     try:
         # JSON's strictness is the one wanted: lists become tuples, but no number becomes text
         value = model.model_validate_json(json.dumps(data), strict=True)
@@ -79,7 +79,7 @@ def _shaped(
         return None, problems
     # the model keeps a field for the loader, which a file may not set
     fields = model.model_fields
-    kept = [key for key in data if key in fields and fields[key].exclude]
+    kept_keys = [key for key in data if key in fields and fields[key].exclude]
     return value, [
         Problem(path=(key,), value=None, allowed=_unknown(model, (), key)) for key in kept
     ]
@@ -91,7 +91,7 @@ def _echo(detail: ErrorDetails) -> bool:
 
 
 def key_path(location: tuple[int | str, ...], data: object) -> KeyPath:
-    """The model's location without what is not in the file: the names of union variants."""
+    """Return the model's location without what is not in the file: the names of union variants."""
     path: list[str | int] = []
     for index, part in enumerate(location):
         inside = _entries(data)
@@ -169,7 +169,7 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
 
 
 def checked(model: type[V], document: Document) -> tuple[V | None, list[Problem]]:
-    """The value of a file that has the model's shape, and everything wrong in it.
+    """Return the value of a file that has the model's shape, and everything wrong in it.
 
     A value that could not even be read is told once.
     """
@@ -185,7 +185,7 @@ def refuse_problems(path: Path, problems: Sequence[Problem], *, hint: str) -> No
 
 
 def read_checked(path: Path, model: type[V], *, hint: str = "correct the file") -> V:
-    """One value; FileProblemsError has file and line of each thing that is wrong."""
+    """Return one value; FileProblemsError has file and line of each thing that is wrong."""
     document = read_document(path, hint=hint)
     value, problems = checked(model, document)
     if problems or value is None:
