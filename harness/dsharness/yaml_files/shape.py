@@ -81,7 +81,7 @@ def _shaped(
     fields = model.model_fields
     kept_keys = [key for key in data if key in fields and fields[key].exclude]
     return value, [
-        Problem(path=(key,), value=None, allowed=_unknown(model, (), key)) for key in kept
+        Problem(path=(key,), value=None, allowed=_unknown(model, (), key)) for key in kept_keys
     ]
 
 
