@@ -156,9 +156,9 @@ def _lines(v: Validation) -> Iterator[str]:
     place = f" on {_plain(v.machine)}" if v.machine else ""
     yield f"{counted(len(v.checks), 'check')} in {v.seconds:.0f} s{place}; begun {v.started_at}."
     yield from _section(_reasons_title(v), v.reasons[:MOST_REASONS], say_status=True)
-    left = len(v.reasons) - MOST_REASONS
-    if left > 0:
-        yield f"- … and {left} more in the report"
+    reasons_left = len(v.reasons) - MOST_REASONS
+    if reasons_left > 0:
+        yield f"- … and {reasons_left} more in the report"
     yield from _section("Speed", _named(v, Gate.PERFORMS, SPEED))
     yield from _section("Security", _named(v, Gate.SAFE, SECURITY))
     yield from (
@@ -179,11 +179,11 @@ def _reasons_title(v: Validation) -> str:
 
 
 def _section(title: str, checks: Iterable[Check], *, say_status: bool = False) -> Iterator[str]:
-    known = list(checks)
-    if not known:
+    known_checks = list(checks)
+    if not known_checks:
         return
     yield from ("", f"## {title}", "")
-    for check in known:
+    for check in known_checks:
         status = f"{check.status}: " if say_status else ""
         yield f"- {status}{check.gate} {_plain(check.name)}: {_plain(check.found)}"
         if say_status and check.advice:
@@ -205,10 +205,11 @@ def _plain(text: str) -> str:
     return "".join(f"\\{letter}" if letter in MARKS else letter for letter in line)
 
 
-def answer_text(found: Validation) -> str:
+def answer_text(validation: Validation) -> str:
     """The answer for a terminal: its headline, and what it rests on."""
-    lines = [f"{HEADLINES[found.answer]}: {found.change} on {found.row} ({found.patched})"]
-    for check in found.reasons:
+    change = f"{validation.change} on {validation.row} ({validation.patched})"
+    lines = [f"{HEADLINES[validation.answer]}: {change}"]
+    for check in validation.reasons:
         lines.append(f"  {check.status}: {check.gate} {check.name}: {check.found}")
         if check.advice:
             lines.append(f"    next: {check.advice}")

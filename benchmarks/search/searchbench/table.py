@@ -125,7 +125,9 @@ def tables(plays: Plays) -> str:
 
 def _targets(results: Sequence[Target]) -> str:
     body = [[target.what, target.wanted, target.measured, target.verdict] for target in results]
-    return "## Targets\n\n" + rows(["target", "wanted", "measured", ""], body)
+    return "## Targets: one step, where nothing else is said\n\n" + rows(
+        ["target", "wanted", "measured", ""], body
+    )
 
 
 def _groups(plays: Plays) -> Iterator[str]:

@@ -15,7 +15,7 @@ from searchbench.target import Target, at_least, at_most
 from searchbench.world_scenarios import MACHINES
 
 LEVEL = 0.95
-TRUE = "it is named, or lies below what could have been seen"
+TRUE = "named, or below what could be seen"
 SIZES = (1.0, 2.0, 4.0)
 MOST_RUNS = {1.0: 187.4, 2.0: 42.0, 4.0: 17.2}  # 5 % more than before each start had an offset
 OVER_BETTER = 2.0  # 5 % and 8 % in turns tell 1.44 times less than 5 % alone; offsets cost more
@@ -40,7 +40,7 @@ def _one_step(plays: Plays, d: float) -> Iterator[Target]:
     ours = find(plays, Kind(d=d))
     if not ours:
         return
-    cell_score, where = score(ours), f"one step, n = 128, d = {d:g}"
+    cell_score, where = score(ours), f"d = {d:g}"
     shares = coverage(play.right or bool(play.none_holds) for play in ours)
     if shares is not None:
         _, share, error = shares
@@ -55,9 +55,9 @@ def _calibrated(plays: Plays) -> Iterator[Target]:
         for (cell, method), cell_plays in plays.items()
         if method == OURS and cell.group == MAIN and cell.kind.d in SIZES
     ]
-    yield from named_true("one step, n = 128, d = 1, 2, 4", [play for _, f in main for play in f])
+    yield from named_true("d = 1, 2, 4", [play for _, f in main for play in f])
     for cell, cell_plays in main:
-        yield from named_true(f"one step, n = 128, d = {cell.kind.d:g}", cell_plays)
+        yield from named_true(f"d = {cell.kind.d:g}", cell_plays)
     shares = coverage(play.covers for _, cell_plays in main for play in cell_plays)
     if shares is not None:
         count, share, error = shares
@@ -70,7 +70,7 @@ def named_true(where: str, plays: Sequence[Play]) -> Iterator[Target]:
     if claims is not None:
         yield Target(
             what=f"{where}: what is named is true",
-            wanted=f"at most {100 * MOST_OFF:.0f} points below what is stated",
+            wanted=f"stated less {100 * MOST_OFF:.0f} points",
             measured=f"stated {claims.stated:.1%}, true {claims.true:.1%} ± {claims.error:.1%}",
             met=claims.true >= claims.stated - MOST_OFF,
         )
@@ -80,7 +80,7 @@ def _truths(plays: Plays) -> Iterator[Target]:
     nothing = find(plays, Kind(truth=Truth.NONE))
     if nothing:
         none = score(nothing)
-        yield at_least("no step, n = 128: recognised", none.right, none.right_error, NONE_SHARE)
+        yield at_least("no step: recognised", none.right, none.right_error, NONE_SHARE)
 
 
 def machines(plays: Plays) -> Iterator[Target]:
@@ -127,7 +127,7 @@ def _silent(plays: Plays) -> Iterator[Target]:
         more = [a.builds - b.builds for a, b in zip(our_plays, peer, strict=True)]
         mine, theirs = score(our_plays), score(peer)
         yield Target(
-            what=f"no noise, n = {cell.kind.n:,}: builds compared with plain bisection",
+            what=f"no noise, n = {cell.kind.n:,}: builds, to plain bisection",
             wanted="never more",
             measured=f"more in {sum(excess > 0 for excess in more)} of {len(our_plays)} worlds, "
             f"at most {max(more)}; mean {mine.builds:.2f} and {theirs.builds:.2f}",
