@@ -201,7 +201,7 @@ def validate(
         seconds=round(time.monotonic() - began, 1),
         checks=checks,
     )
-    store.add_finding(validation.finding)
+    store.put(validation.finding)
     if not made:
         return Validated(validation=validation)
     evidence = evidence_of(folder, made[0]).folder

@@ -165,7 +165,7 @@ def test_machines_answer_what_one_machine_does(study: Study, store: Store, tmp_p
                 each.boundary.summary for each in one.campaigns
             ]
             return
-        team.add_finding(finding)
+        team.put(finding)
         told = shared.stored_answer(campaigns, team)
         assert [row.capacity_per_s for row in told.answer.rows] == [
             row.capacity_per_s for row in one.rows

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from claiming_labs import (
+from leasing_labs import (
     QUESTION,
     Benches,
     prove_an_answer_is_never_rewritten,
@@ -22,9 +22,9 @@ from worlds import TEN_RUNS
 from dsharness.containers.ownership import lives, owner_tag
 from dsharness.errors import BusyError
 from dsharness.model import LdcltWorkload
-from dslab.campaign_loop import CampaignOrder, claimed
+from dslab.campaign_loop import CampaignOrder, leased
 from dsresults.store import Store
-from dsresults.store.claims import STALE_S, this_process
+from dsresults.store.leases import STALE_S, this_process
 from dssearch.bayes.bayes_search import Bayes
 
 ME = this_process()
@@ -49,23 +49,23 @@ def test_an_answer_is_given_once(place: Path) -> None:
 def test_who_has_it_is_told_until_it_is_let_go(place: Path) -> None:
     other = replace(ME, owner=owner_tag(os.getppid()))
     with Store.open(place) as store:
-        assert store.claim("q", other) is None
-        assert store.claim("q", ME) == other
-        assert store.claim("another question", ME) is None
+        assert store.take_lease("q", other) is None
+        assert store.take_lease("q", ME) == other
+        assert store.take_lease("another question", ME) is None
         with pytest.raises(BusyError, match=f"process {os.getppid()} on ") as caught:
-            search_claimed(store)
+            search_leased(store)
         assert (caught.value.exit_code, "continues from its samples" in caught.value.hint) == (
             18,
             True,
         )
-        store.release("q", ME)  # another's stays
-        assert store.claim("q", ME) == other
-        store.release("q", other)
-        assert store.claim("q", ME) is None
+        store.release_lease("q", ME)  # another's stays
+        assert store.take_lease("q", ME) == other
+        store.release_lease("q", other)
+        assert store.take_lease("q", ME) is None
 
 
-def search_claimed(store: Store) -> None:
-    with claimed(store, "q", "w on a to c"):
+def search_leased(store: Store) -> None:
+    with leased(store, "q", "w on a to c"):
         raise AssertionError("it was not ours")
 
 
@@ -82,20 +82,20 @@ def test_gone_is_what_is_dead_here_or_silent_elsewhere(holder, silent_s, gone) -
     assert holder.gone(silent_s, ME.place) is gone
 
 
-def test_silence_elsewhere_frees_a_claim_and_its_old_holder_hears(place: Path, monkeypatch) -> None:
+def test_silence_elsewhere_frees_a_lease_and_its_old_holder_hears(place: Path, monkeypatch) -> None:
     with Store.open(place) as store:
-        with claimed(store, "q", "w", every_s=0.01) as claim:
-            assert store.claim("q", ELSEWHERE) is not None
-            monkeypatch.setattr("dsresults.store.claims.STALE_S", -1.0)
-            assert store.claim("q", ELSEWHERE) is None
-            assert claim.lost.wait(10)
+        with leased(store, "q", "w", every_s=0.01) as lease:
+            assert store.take_lease("q", ELSEWHERE) is not None
+            monkeypatch.setattr("dsresults.store.leases.STALE_S", -1.0)
+            assert store.take_lease("q", ELSEWHERE) is None
+            assert lease.lost.wait(10)
             with pytest.raises(BusyError, match="has taken over"):
-                claim.check()
-        assert store.beat("q", ELSEWHERE)  # leaving took nothing from it
+                lease.check()
+        assert store.renew_lease("q", ELSEWHERE)  # leaving took nothing from it
 
 
-def test_a_claim_is_kept_alive_while_the_main_thread_waits(place: Path) -> None:
-    with Store.open(place) as store, claimed(store, "q", "w", every_s=0.01):
+def test_a_lease_is_kept_alive_while_the_main_thread_waits(place: Path) -> None:
+    with Store.open(place) as store, leased(store, "q", "w", every_s=0.01):
         first = beats(store)
         deadline = time.monotonic() + 10
         while beats(store) == first and time.monotonic() < deadline:
@@ -106,7 +106,7 @@ def test_a_claim_is_kept_alive_while_the_main_thread_waits(place: Path) -> None:
 def beats(store: Store) -> int:
     database = store._database
     with database.reading() as connection:
-        return connection.exec_driver_sql("SELECT beat_us FROM claims").scalar_one()
+        return connection.exec_driver_sql("SELECT beat_us FROM leases").scalar_one()
 
 
 def test_an_interrupted_search_lets_go(place: Path) -> None:
@@ -125,7 +125,7 @@ def test_an_interrupted_search_lets_go(place: Path) -> None:
                     store=store,
                 ).run(RecordingWatcher())
         assert search(store, 0, RecordingWatcher()).boundary is not None
-    assert [each.name for each in threading.enumerate() if each.name == "claim"] == []
+    assert [each.name for each in threading.enumerate() if each.name == "lease"] == []
 
 
 class Rebuilt(Benches):

@@ -124,8 +124,8 @@ def prove_an_answer_is_never_rewritten(url: str | Path) -> None:
     outcomes: list[str] = []
     start = threading.Barrier(4)
     with Store.open(url) as store:
-        store.add_campaign(campaign)
-        store.add_sample(sample("x"))
+        store.put(campaign)
+        store.put(sample("x"))
 
         def answer(name: str) -> None:
             start.wait()
