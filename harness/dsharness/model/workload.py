@@ -142,6 +142,19 @@ class WorkloadBase(Value):
         yield from ()
 
 
+class ScheduledWorkload(WorkloadBase):
+    """A load that may begin its operations by a schedule."""
+
+    scheduled: PerSecond | None = Field(
+        default=None, description="operations begun in a second, whatever waits; by default as "
+        "many as are answered"
+    )  # fmt: skip
+
+    @property
+    def rate(self) -> float | None:
+        return self.scheduled
+
+
 class UserOrder(StrEnum):
     """How a load walks over its users."""
 
