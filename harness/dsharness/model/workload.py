@@ -4,7 +4,7 @@ A workload says what a system is filled with, so that its load has something to 
 """
 
 # Every value is frozen, which pyright does not read off the model's configuration.
-# pyright: reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 

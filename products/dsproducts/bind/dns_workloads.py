@@ -1,7 +1,7 @@
 """What dnsperf and dnsload ask for, and what a name server is filled with before."""
 
 # Every value is frozen, which pyright does not read off the model's configuration.
-# pyright: reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 

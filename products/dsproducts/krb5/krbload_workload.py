@@ -1,7 +1,7 @@
 """What krbload asks for, and what a KDC is filled with before."""
 
 # Every value is frozen, which pyright does not read off the model's configuration.
-# pyright: reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 
