@@ -80,6 +80,6 @@ def test_an_answer_from_before_chances_were_kept_is_still_the_same(store):
     assert found is not None
     assert found.step_chances
     before = found.model_copy(update={"step_chances": {}})
-    assert replay(campaign.model_copy(update={"boundary": before}), samples, search).same
+    assert replay(campaign.model_copy(update={"boundary": before}), samples, search).agrees
     other = found.model_copy(update={"step_chances": {"debian-11": 1.0}})
-    assert not replay(campaign.model_copy(update={"boundary": other}), samples, search).same
+    assert not replay(campaign.model_copy(update={"boundary": other}), samples, search).agrees
