@@ -103,9 +103,8 @@ def _offset_error(seen: Evidence, first: Flags, second: Flags) -> float:
 def _noise(seen: Evidence) -> float:
     """Of one run: from what the runs of each candidate differ by, and from what is usual."""
     rest: Floats = (seen.values - seen.middles[seen.owner]) / seen.scales
-    freedom = len(rest) - len(seen.positions)
     square = NOISE_RUNS * NOISE**2 + float(rest @ rest)
-    return math.sqrt(square / (NOISE_RUNS + max(0, freedom)))
+    return math.sqrt(square / (NOISE_RUNS + seen.freedom))
 
 
 LIKELY = 0.5  # of a step, that it is told, and ends a plateau

@@ -129,8 +129,8 @@ def noise_estimate(seen: Evidence, belief: Belief) -> float:
     middles = seen.middles
     rest = np.abs(seen.values - middles[seen.owner]) / seen.scales
     steps = np.where(seen.open_ended, 0.0, seen.below + seen.above) / seen.scales
-    freedom = len(rest) - len(middles)
-    if freedom <= 0:
+    freedom = seen.freedom
+    if not freedom:
         return belief.noise
     moved = rest[rest > 0]
     usual = 1.5 * float(np.median(moved)) if len(moved) else 0.0
@@ -142,7 +142,12 @@ def noise_estimate(seen: Evidence, belief: Belief) -> float:
     return float(sizes[np.argmax(fit)])
 
 
-def noises_around(noise: float, belief: Belief) -> tuple[Floats, Floats]:
-    """Sizes of noise with the log of their prior: (2)."""
+def noises_around(noise: float, belief: Belief, seen: Evidence) -> tuple[Floats, Floats]:
+    """Sizes of noise with the log of their prior: (2).
+
+    A run that the speed of its turn explains fits with any noise, and best with the least: that is
+    taken off in advance.
+    """
     noises = np.maximum(belief.least_noise, noise * SPREAD)
-    return noises, np.array([belief.log_noise_prior(float(each)) for each in noises])
+    prior = np.array([belief.log_noise_prior(float(size)) for size in noises])
+    return noises, prior + (seen.repeated - seen.freedom) * np.log(noises)

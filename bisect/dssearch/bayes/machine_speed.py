@@ -177,8 +177,9 @@ def _best(runs: _Runs, motions: Sequence[_Motion]) -> _Fit:
 def _seen_at(seen: Evidence, fit: _Fit, weights: Floats) -> Evidence:
     level = fit.levels[seen.owner]
     rest = seen.values - fit.speed - level
-    free = len(rest) - len(seen.positions)
+    absorbed = _absorbed(seen, fit.motion)
     # the speed has taken a part of the noise with it
+    free = max(1.0, seen.repeated - absorbed)
     size = np.sqrt(max(TINY, float(rest @ (rest * weights))) / free)
     counts = np.bincount(seen.owner, weights=weights)
     common = 1 / float(fit.worth.sum()) - 1 / float(weights.sum())
@@ -188,12 +189,24 @@ def _seen_at(seen: Evidence, fit: _Fit, weights: Floats) -> Evidence:
     return replace(
         seen,
         taken=float(np.std(fit.speed[alone])) if alone.any() else 0.0,
+        absorbed=absorbed,
         # the noise is told from the values in their scales
         values=level + rest * wider * min(3.0, fit.noise / size),
         scales=seen.scales * wider,
         below=seen.below * wider,
         above=seen.above * wider,
     )
+
+
+def _absorbed(seen: Evidence, motion: _Motion) -> float:
+    """As many runs as the speeds of the turns explain: all turns but one where it walks at will.
+
+    That is the trace of the smoother of a walk. With turns of one, the noise and the walk are told
+    from each other by their sum alone.
+    """
+    turns = len(np.unique(np.stack([seen.machines, seen.turns]), axis=1).T)
+    pace = motion.pace * len(seen.values) / turns
+    return (turns - len(np.unique(seen.machines))) * float(np.sqrt(pace / (pace + 4)))
 
 
 def _fit(runs: _Runs, motion: _Motion) -> _Fit:

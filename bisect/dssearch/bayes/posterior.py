@@ -180,7 +180,7 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     """(1) to (11). At least two candidates were measured; the first and last are the ends."""
     seen = without_speed(widened(seen))
     noise = noise_estimate(seen, belief)
-    ways = unimodal(*noises_around(noise, belief), belief.tails)
+    ways = unimodal(*noises_around(noise, belief, seen), belief.tails)
     middles, slow = seen.middles, slow_mode(seen, belief)
     if slow is not None:
         if len(slow.levels) > 1:  # clear: the noise is that of one mode
