@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg.lapack import dpbtrf, dpbtrs
 
 from dssearch.bayes.evidence import Evidence
+from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import TINY, Flags, Floats, Ints, log_sum
 
 PACES = np.geomspace(0.003, 1.0, 8)  # variance of the speed's steps, in variances of the noise
@@ -108,7 +109,7 @@ class _Fit:
     noise: float
 
 
-def without_speed(seen: Evidence) -> Evidence:
+def without_speed(seen: Evidence, belief: Belief) -> Evidence:
     """The same without what the machine's speed explains; each candidate's noise as that leaves it.
 
     ``seen`` itself when a steady machine explains the values as well.
@@ -123,9 +124,9 @@ def without_speed(seen: Evidence) -> Evidence:
     rests = _first_rests(runs, seen.middles[seen.owner[order]])
     first = np.maximum(FIRST_WEIGHT, _weights(rests))
     runs = replace(runs, weights=first * runs.told)
-    still, best = _steady(runs, jumps), _moving(runs, jumps)
+    still, best = _steady(runs, jumps, belief), _moving(runs, jumps, belief)
     runs = _reweighed(runs, min(still, best, key=lambda fit: fit.surprise))
-    still, best = _steady(runs, jumps), _moving(runs, jumps)
+    still, best = _steady(runs, jumps, belief), _moving(runs, jumps, belief)
     if best.surprise + (0.0 if _paired(runs) else CLEAR_NATS) > still.surprise:
         if not runs.jumps.any():
             return seen
@@ -158,20 +159,26 @@ def _paired(runs: _Runs) -> bool:
     return len(runs.values) >= 1.5 * len(runs.begins)
 
 
-def _steady(runs: _Runs, jumps: Sequence[float]) -> _Fit:
-    return _best(runs, [_Motion(jump=each) for each in jumps])
+def _steady(runs: _Runs, jumps: Sequence[float], belief: Belief) -> _Fit:
+    return _best(runs, [_Motion(jump=each) for each in jumps], belief)
 
 
-def _moving(runs: _Runs, jumps: Sequence[float]) -> _Fit:
+def _moving(runs: _Runs, jumps: Sequence[float], belief: Belief) -> _Fit:
     # with one run a turn, a speed that changes at will explains anything
     paces = [*PACES, *PAIRED] if _paired(runs) else PACES
     drifts = [_Motion(jump=each, drifts=True) for each in jumps]
     walks = itertools.product(paces, jumps)
-    return _best(runs, [*drifts, *(_Motion(pace=float(pace), jump=jump) for pace, jump in walks)])
+    motions = [*drifts, *(_Motion(pace=float(pace), jump=jump) for pace, jump in walks)]
+    return _best(runs, motions, belief)
 
 
-def _best(runs: _Runs, motions: Sequence[_Motion]) -> _Fit:
-    return min((_fit(runs, each) for each in motions), key=lambda fit: fit.surprise)
+def _best(runs: _Runs, motions: Sequence[_Motion], belief: Belief) -> _Fit:
+    """Few turns of the same two do not tell the noise from the walk: what is usual decides."""
+    fits = (_fit(runs, motion) for motion in motions)
+    fits = (
+        replace(fit, surprise=fit.surprise - belief.log_noise_prior(fit.noise)) for fit in fits
+    )
+    return min(fits, key=lambda fit: fit.surprise)
 
 
 def _seen_at(seen: Evidence, fit: _Fit, weights: Floats) -> Evidence:

@@ -178,7 +178,7 @@ class Posterior:
 
 def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
     """(1) to (11). At least two candidates were measured; the first and last are the ends."""
-    seen = without_speed(widened(seen))
+    seen = without_speed(widened(seen), belief)
     noise = noise_estimate(seen, belief)
     ways = unimodal(*noises_around(noise, belief, seen), belief.tails)
     middles, slow = seen.middles, slow_mode(seen, belief)

@@ -43,14 +43,14 @@ def seen(runs: int, levels: tuple[float, ...], wander: float, seed: int = 3) -> 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_steady_machine_is_left_alone(seed: int) -> None:
     one = seen(40, (0.0, 0.0, 0.3), 0.0, seed)
-    found = without_speed(one)
+    found = without_speed(one, Belief())
     # noise looks like a walk now and then; even so it must not be taken out for one
     assert np.allclose(found.middles, one.middles, atol=2 * NOISE)
 
 
 def test_most_steady_machines_are_seen_to_be() -> None:
     same = [
-        without_speed(one) is one for one in (seen(40, (0.0, 0.0, 0.3), 0.0, s) for s in range(100))
+        without_speed(one, Belief()) is one for one in (seen(40, (0.0, 0.0, 0.3), 0.0, s) for s in range(100))
     ]
     assert sum(same) >= 90
 
@@ -58,13 +58,13 @@ def test_most_steady_machines_are_seen_to_be() -> None:
 @pytest.mark.parametrize("runs", [3, 6])
 def test_few_runs_tell_nothing(runs: int) -> None:
     one = seen(runs, (0.0, 0.0, 0.3), 0.5)
-    assert without_speed(one) is one
+    assert without_speed(one, Belief()) is one
 
 
 @pytest.mark.parametrize("levels", [(0.0, 0.0, 0.1), (0.0, 0.4, 0.4), (0.2, 0.0, 0.0)])
 def test_a_wandering_speed_is_taken_out_and_the_levels_stay(levels: tuple[float, ...]) -> None:
     one = seen(90, levels, 0.4)
-    found = without_speed(one)
+    found = without_speed(one, Belief())
     assert found is not one
     rest = found.values - np.array(levels)[found.owner]
     before = one.values - np.array(levels)[one.owner]
@@ -73,15 +73,15 @@ def test_a_wandering_speed_is_taken_out_and_the_levels_stay(levels: tuple[float,
 
 
 def test_what_a_wandering_machine_says_counts_for_less() -> None:
-    found = without_speed(seen(90, (0.0, 0.1), 0.4))
+    found = without_speed(seen(90, (0.0, 0.1), 0.4), Belief())
     assert found.scales.min() >= 1
     assert found.scales.max() > 1
 
 
 def test_a_machine_of_another_speed_changes_nothing() -> None:
     one = seen(90, (0.0, 0.1), 0.4)
-    shifted = without_speed(replace(one, values=one.values + 2.0))
-    assert np.allclose(shifted.values - 2.0, without_speed(one).values)
+    shifted = without_speed(replace(one, values=one.values + 2.0), Belief())
+    assert np.allclose(shifted.values - 2.0, without_speed(one, Belief()).values)
 
 
 def test_one_wild_run_is_not_the_machine_s_speed() -> None:
@@ -95,7 +95,7 @@ def test_one_wild_run_is_not_the_machine_s_speed() -> None:
 
 def spread(one: Evidence, levels: tuple[float, ...]) -> float:
     """Of the levels that are found, around the true ones and what they have in common."""
-    return float(np.std(without_speed(one).middles - np.array(levels)))
+    return float(np.std(without_speed(one, Belief()).middles - np.array(levels)))
 
 
 @pytest.mark.parametrize("seed", range(5))

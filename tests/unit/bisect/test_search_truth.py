@@ -76,7 +76,7 @@ def test_a_wild_run_of_a_pair_does_not_move_the_candidate_that_ran_next_to_it(se
     one = replace(
         seen_of(two_candidates(12, NOISE)), values=values, turns=turns, owner=np.arange(24) % 2
     )
-    levels = without_speed(one).middles
+    levels = without_speed(one, Belief()).middles
     assert abs(levels[1] - levels[0]) < 2.5 * NOISE
 
 
@@ -177,7 +177,7 @@ def test_turns_that_share_a_speed_with_single_runs_say_nothing_of_the_noise(seed
             samples.setdefault(name, []).append(sample_of(name, cost, turn))
     history = History(samples={name: tuple(runs) for name, runs in samples.items()})
     posterior = believed(history, Belief(), NAMES).posterior
-    assert posterior.seen.freedom < 3
+    assert posterior.seen.freedom < len(pairs) / 2
     assert posterior.noise > 0.5 * noise
 
 
