@@ -175,9 +175,7 @@ def _moving(runs: _Runs, jumps: Sequence[float], belief: Belief) -> _Fit:
 def _best(runs: _Runs, motions: Sequence[_Motion], belief: Belief) -> _Fit:
     """Few turns of the same two do not tell the noise from the walk: what is usual decides."""
     fits = (_fit(runs, motion) for motion in motions)
-    fits = (
-        replace(fit, surprise=fit.surprise - belief.log_noise_prior(fit.noise)) for fit in fits
-    )
+    fits = (replace(fit, surprise=fit.surprise - belief.log_noise_prior(fit.noise)) for fit in fits)
     return min(fits, key=lambda fit: fit.surprise)
 
 
