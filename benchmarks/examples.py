@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsvalidate.answer_files import summary_text
 from dsvalidate.check import Validation
+from dsvalidate.validation_page import summary_text
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = re.compile(r"^\$ (dsbisect validate .*)$", re.MULTILINE)

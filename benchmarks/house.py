@@ -25,17 +25,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE_ROOTS = ("bisect", "builds", "harness", "images", "results", "products")
 PAGES = ("docs/*.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-PACKAGES = re.compile(r"ds(harness|images|builds|results|search|lab|many|validate|bisect)(\.|$)")
+PACKAGES = re.compile(
+    r"ds(harness|images|builds|results|search|lab|many|validate|products|bisect)(\.|$)"
+)
 
 # A question is spelled by every module of the folder of commands but these, which ask nothing of a
 # server (they list, look at, keep or clean what is there, or show progress), and by the modules
-# next to it whose name says options, a request, or what is shared of one.
+# next to it whose name says options, a request, what is shared of one, or studies.
 NO_QUESTION = """
 __init__ build check claims_progress clean doctor image listing machines matrix_commands
 page_answer replay report results root search_progress serve show shown_output stored_answers
 stored_runs survey watch workload_commands
 """
-SPELLS_A_QUESTION = re.compile(r"(^|_)(options?|request|shared)(_|$)")
+SPELLS_A_QUESTION = re.compile(r"(^|_)(options?|request|shared|studies)(_|$)")
 
 UNCLEAR_NAMES = """
 all another any anything at both each either every everything it its neither none nothing one

@@ -38,7 +38,6 @@ from dsmany.worker import FleetWorker
 from dsproducts import assemble
 from dsresults.store import Store
 from dsresults.store.database import VERSION_TABLE
-from dsresults.store.shared_records import find_run
 
 assemble()
 
@@ -95,7 +94,7 @@ class WorldWorkers:
         try:
             with (
                 Store.open(self.url) as store,
-                patch("dsresults.store.claims.place_id", lambda: name),
+                patch("dsresults.store.leases.place_id", lambda: name),
                 patch("dsmany.fleet.place_id", lambda: name),
             ):
                 worker = FleetWorker(
@@ -180,16 +179,15 @@ class FaultyFleet:
         print(f"{took}, {'; '.join(wrongs) or 'the same answer'}", flush=True)
 
     def left(self) -> Iterator[str]:
-        """Claims of workers that have ended, and turns that nobody will take."""
+        """Leases of workers that have ended, and turns that nobody will take."""
         with self.store.database.reading() as connection:
-            yield from connection.scalars(text("SELECT 'the claim ' || id FROM claims"))
+            yield from connection.scalars(text("SELECT 'the lease ' || id FROM leases"))
         yield from (f"the turn {turn.id}" for turn in self.store.planned_turns())
 
     def _now(self, run: SharedRun) -> SharedRun:
-        with self.store.database.reading() as connection:
-            found = find_run(connection, run.id)
-        assert found is not None
-        return found
+        stored = self.store.get(SharedRun, run.id)
+        assert stored is not None
+        return stored
 
     def _planned(self, run: SharedRun) -> bool:
         turns = self.store.planned_turns()
@@ -326,10 +324,10 @@ def jobs_twice(fleet: FaultyFleet) -> Callable[[], None]:
 def planned_by_all(fleet: FaultyFleet) -> Callable[[], None]:
     """Both workers plan all runs at once, again and again."""
     jobs = JobQueue.of(fleet.store)
+    running = fleet.store.find(SharedRun, state=RunState.RUNNING)
     with fleet.store.database.writing() as connection:
-        running = connection.scalars(text("SELECT id FROM runs WHERE state = 'running'")).all()
-        for run in [each for each in running for _ in range(10)]:
-            jobs.advance(connection, run)
+        for run in [run for run in running for _ in range(10)]:
+            jobs.advance(connection, run.id)
     return _nothing
 
 

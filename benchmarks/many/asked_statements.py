@@ -14,7 +14,7 @@ from sqlalchemy import Connection, event, text
 
 from dsresults.store import Store
 
-WHOLE = re.compile(r"Seq Scan on (samples|turns|campaigns|findings|images)\b")
+WHOLE = re.compile(r"Seq Scan on (samples|turns|documents)\b")
 
 
 @dataclass

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
+import json
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from sqlalchemy import Table, bindparam, insert, literal_column, select, text
 
 from dsharness.model import Finding
 from dsresults.store import Store
-from dsresults.store.records import put_finding
-from dsresults.store.tables import CAMPAIGNS, SAMPLES, TURNS, RowValues, encode
+from dsresults.store.documents import put_document, row_of
+from dsresults.store.tables import DOCUMENTS, SAMPLES, TURNS, RowValues, encode
 from dsresults.watch.watched_series import (
     PackedTurns,
     WatchedSeries,
@@ -25,7 +22,7 @@ from dsresults.watch.watched_series import (
     machine_shares,
 )
 
-KEPT = Path(__file__).parents[2] / "tests/golden/stores/schema-0005.sql"  # one real search
+KEPT = Path(__file__).parents[2] / "tests/real/debian.jsonl"  # one real search
 OF_CAMPAIGN = 100  # samples of an ended one
 CHUNK = 250_000
 WATCH, SERIES, NIGHTS, OF_NIGHT = "389-ds", 12, 365, 18  # runs, as in quiet nights
@@ -45,9 +42,15 @@ OWN = {
         "campaign_id": f"md5('c' || i / {OF_CAMPAIGN})::uuid::text",
         "number": f"i % {OF_CAMPAIGN} / 2",
     },
-    "campaigns": {"id": f"md5('c' || i / {OF_CAMPAIGN})::uuid::text"},
+    "documents": {
+        "id": f"md5('c' || i / {OF_CAMPAIGN})::uuid::text",
+        "body": (
+            "jsonb_set('BODY'::jsonb, '{id}', "
+            f"to_jsonb(md5('c' || i / {OF_CAMPAIGN})::uuid::text))::json"
+        ),
+    },
 }
-EACH = {"samples": 1, "turns": 2, "campaigns": OF_CAMPAIGN}
+EACH = {"samples": 1, "turns": 2, "documents": OF_CAMPAIGN}
 
 
 def fill(store: Store, samples: int) -> tuple[str, float]:
@@ -56,41 +59,34 @@ def fill(store: Store, samples: int) -> tuple[str, float]:
     The id of the one real search among them, and the seconds that it took.
     """
     begin = time.monotonic()
-    store.import_jsonl(_real_search())
-    (campaign,) = store.campaigns()
-    sample, turn = store.samples()[0], store.turns(campaign.id)[0]
+    with KEPT.open(encoding="utf-8") as lines:
+        store.import_jsonl(lines)
+    campaign = store.campaigns()[0]
+    sample, turn = store.samples(campaign_id=campaign.id)[0], store.turns(campaign.id)[0]
     for start in range(0, samples, CHUNK):
         end = min(start + CHUNK, samples) - 1
         for table, row in (
             (SAMPLES, encode(sample, SAMPLES)),
             (TURNS, encode(turn, TURNS, id=turn.id)),
-            (CAMPAIGNS, encode(campaign, CAMPAIGNS)),
+            (DOCUMENTS, row_of(campaign, 0)),
         ):
             _multiply(store, table, row, start, end)
     with store.database.writing() as connection:
         for finding in _findings():
-            put_finding(store.database, connection, finding)
+            put_document(connection, finding)
         connection.execute(text("ANALYZE"))
     return campaign.id, time.monotonic() - begin
-
-
-def _real_search() -> list[str]:
-    """Of the tests: what a search over Debian's rows left, as an export."""
-    stream = StringIO()
-    with TemporaryDirectory() as folder:
-        place = Path(folder) / "kept.db"
-        with closing(sqlite3.connect(place)) as connection:
-            connection.executescript(KEPT.read_text("utf-8"))
-        with Store.open(place) as kept:
-            kept.export_jsonl(stream)
-    return stream.getvalue().splitlines(keepends=True)
 
 
 def _multiply(store: Store, table: Table, row: RowValues, start: int, end: int) -> None:
     """A row again and again, with what is each one's own counted by the database."""
     counted = OWN[table.name]
     columns = [
-        literal_column(counted[name].replace("started_us", str(row.get("started_us", 0))))
+        literal_column(
+            counted[name]
+            .replace("started_us", str(row.get("started_us", 0)))
+            .replace("BODY", json.dumps(row.get("body")).replace("'", "''"))
+        )
         if name in counted
         else bindparam(None, value, table.c[name].type)
         for name, value in row.items()

@@ -30,7 +30,6 @@ from dslab.campaign_loop import Answers
 from dsmany.attached import begin_run
 from dsmany.shared_answers import campaigns_of
 from dsresults.store import Store
-from dsresults.store.shared_records import find_run
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
 
@@ -136,8 +135,7 @@ class Cell:
 
 
 def _ended(store: Store, run: SharedRun) -> bool | None:
-    with store.database.reading() as connection:
-        found = find_run(connection, run.id)
+    found = store.get(SharedRun, run.id)
     assert found is not None
     if found.state is RunState.FAILED:
         raise AssertionError(found.why)

@@ -340,4 +340,4 @@ def _keep(found: DifferenceShares, store: Store) -> None:
         "explanation", found, title=f"{found.fast} to {found.slow}, explained", answer=answer
     )
     if all(known.value != finding.value for known in store.findings("explanation")):
-        store.add_finding(finding)
+        store.put(finding)

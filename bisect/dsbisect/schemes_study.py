@@ -48,9 +48,10 @@ class SchemesRequest:
         """Refuse rows that store no passwords."""
         for row in self.rows:
             if not isinstance(SYSTEMS[row.system], PasswordKeeper):
+                fit = (name for name, other in SYSTEMS.items() if isinstance(other, PasswordKeeper))
                 raise UsageError(
                     f"{row.id!r} ({row.system}) stores no passwords",
-                    hint="choose rows of 389-ds or OpenLDAP: `dsbisect matrix show` lists them",
+                    hint=f"choose rows with a `system` of {', '.join(fit)}",
                 )
 
 

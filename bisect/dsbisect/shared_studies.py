@@ -17,7 +17,8 @@ from pydantic import JsonValue
 
 from dsbisect.commits.shared_commits import SharedCommits
 from dsbisect.shared_request import MatrixTexts, document_in, follow_lock, refuse_unshared
-from dsbisect.studies import KEPT, STUDIES, KeptKind, Study, StudyKind
+from dsbisect.studies import STUDIES
+from dsbisect.study import KEPT, KeptKind, Study, StudyKind
 from dsbisect.study_answers import StudyAnswer
 from dsbisect.study_lab import AnsweredLab, Scene, ThisMachine
 from dsharness.containers.engine import Engine

@@ -1,143 +1,23 @@
-"""Every question that one can ask of rows: its fields are what the command line asks for.
+"""Every question that one can ask of rows, with what each option means.
 
-A study is a value. It travels to other machines, its answer is stored with it, and it is played
-again to resume, to share, and to prove an old answer. This module is light: `--help` imports it,
-and what plays a study is imported when it is played.
+What plays a study is imported when it is played: `--help` imports this module.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import typer
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from dsbisect.cli.common_options import (
-    DEFAULT_METRIC,
-    EveryStep,
-    Expected,
-    Inside,
-    Level,
-    MaxBuilds,
-    MaxHours,
-    MaxRuns,
-    MetricName,
-    Profiled,
-    SettingsId,
-    Smallest,
-)
-from dsbisect.search_options import SearchOptions
+from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName
+from dsbisect.study import Numbers, Phases, SearchStudy, Study, StudyKind
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
     from dsbisect.rows_study import Findings, RowsRequest
     from dsbisect.study_lab import Answer, Lab, Scene
     from dsharness.model import CampaignKind, Value, Workload
-
-StudyKind = Literal["rows", "levels", "sizes", "endurance"]
-KeptKind = Literal["levels", "sizes", "endurance"]  # its answer is more than its campaigns' answers
-KEPT: tuple[KeptKind, ...] = get_args(KeptKind)
-
-
-class Study(BaseModel):
-    """One question about rows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: ClassVar[StudyKind]
-    alone: ClassVar[str] = ""  # why several machines cannot share it
-    paired: ClassVar[bool] = False  # two rows are measured at the same time, where that can be
-
-    settings: SettingsId = "default"
-
-    @property
-    def runs_kind(self) -> CampaignKind:
-        """What campaigns of its runs without a search are."""
-        return self.kind
-
-    @property
-    def profiled(self) -> bool:
-        """Whether both sides of what is found are profiled."""
-        return False
-
-    def names(self, scene: Scene) -> tuple[str, ...]:
-        """Return the rows that are measured."""
-        raise NotImplementedError
-
-    def questions(self, scene: Scene) -> int:
-        """Return how many answers a lab is asked for, as far as that is known before."""
-        del scene
-        return 1
-
-    @property
-    def decider(self) -> str:
-        """The metric that is looked at."""
-        return DEFAULT_METRIC
-
-    @classmethod
-    def answer_type(cls) -> type[Value]:
-        """Return the type of its answers."""
-        raise NotImplementedError
-
-    def loads(self, scene: Scene) -> tuple[Workload, ...]:
-        """Return the load of each lab, in order; refuse what can never be measured."""
-        raise NotImplementedError
-
-    def play(self, lab: Lab) -> Any:  # noqa: ANN401 - of a type of its own
-        """Ask the lab, and answer: the same from the same stored runs."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Numbers:
-    """Reads numbers with commas between them, each once and in order."""
-
-    option: str
-    noun: str
-    least: float
-    most: float
-    fewest: int = 1
-    many: int = 20
-    example: str
-
-    def __call__(self, text: str) -> tuple[float, ...]:
-        hint = (
-            f"write {self.fewest} to {self.many} numbers from {self.least:g} to {self.most:.9g}, "
-            f"such as {self.option} {self.example}"
-        )
-        try:
-            values = sorted({float(word) for word in text.split(",")})
-        except ValueError as error:
-            why = f"{self.option} {text}: not numbers with commas between"
-            raise UsageError(why, hint=hint) from error
-        for value in values:
-            if not self.least <= value <= self.most:
-                raise UsageError(f"{self.option} {text}: {value:.9g} is no {self.noun}", hint=hint)
-        if not self.fewest <= len(values) <= self.many:
-            raise UsageError(f"{self.option} {text}: {len(values)} given", hint=hint)
-        return tuple(values)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Phases:
-    """Reads shares of a top rate, from 1 to 100 %, with the part of the time of each."""
-
-    many: int = 20
-
-    def __call__(self, text: str) -> tuple[tuple[float, float], ...]:
-        hint = f"write up to {self.many} pairs of numbers, such as --phases 100:1,50:4,100:1"
-        try:
-            pairs = [[float(number) for number in word.split(":")] for word in text.split(",")]
-            phases = tuple((share, part) for share, part in pairs)
-        except ValueError as error:
-            raise UsageError(f"--phases {text}: not pairs of numbers", hint=hint) from error
-        for share, part in phases:
-            if not (1 <= share <= 100 and 0 < part < 1e6):
-                raise UsageError(f"--phases {text}: {share:g}:{part:g} is no phase", hint=hint)
-        if len(phases) > self.many:
-            raise UsageError(f"--phases: {len(phases)} phases are too many", hint=hint)
-        return phases
-
 
 RowNames = Annotated[
     tuple[str, ...],
@@ -150,51 +30,7 @@ RowNames = Annotated[
 ]
 
 
-class Search(Study):
-    """A question with a search: what it looks at, how sure its answer must be, for which budget."""
-
-    paired: ClassVar[bool] = True
-
-    metric: MetricName = DEFAULT_METRIC
-    level: Level = SearchOptions.level
-    max_runs: MaxRuns = SearchOptions.max_runs
-    max_builds: MaxBuilds = None
-    max_hours: MaxHours = None
-    smallest: Smallest = None
-    expected: Expected = None
-    inside: Inside = 0
-    every: EveryStep = False
-    profile: Profiled = False
-
-    @model_validator(mode="after")
-    def _refuse_wrong_options(self) -> Self:
-        _ = self.options
-        return self
-
-    @property
-    def options(self) -> SearchOptions:
-        """How to search; UsageError for what cannot be meant."""
-        return SearchOptions(
-            level=self.level,
-            max_runs=self.max_runs,
-            max_builds=self.max_builds,
-            max_hours=self.max_hours,
-            smallest_pct=self.smallest,
-            expected_pct=self.expected,
-            inside=self.inside,
-            every=self.every,
-        )
-
-    @property
-    def decider(self) -> str:
-        return self.metric
-
-    @property
-    def profiled(self) -> bool:
-        return self.profile
-
-
-class Rows(Search):
+class Rows(SearchStudy):
     """Find where fast turns slow along a series of rows.
 
     Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13

@@ -9,10 +9,11 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from dsbisect.studies import STUDIES, KeptKind, Study
+from dsbisect.studies import STUDIES
+from dsbisect.study import KeptKind, Study
 from dsbisect.study_lab import Answer, AnsweredLab, Scene, ThisMachine
 from dsharness.machine.host import session_id
-from dsharness.model import Finding, Matrix, Value, Workload
+from dsharness.model import Campaign, Finding, Matrix, Value, Workload
 from dslab.known_answers import KnownAnswers
 from dsresults.page.page_files import write_answer
 from dsresults.page.page_text import line_of, text_of
@@ -95,7 +96,7 @@ class StudyAnswer:
 
     def again(self, store: Store, matrix: Matrix) -> Answer:
         """Play the study from the store alone; UnansweredError where runs are missing."""
-        campaigns = store.campaigns_with(self.record.campaigns).values()
+        campaigns = store.get_all(Campaign, self.record.campaigns)
         lab = AnsweredLab(
             scene=Scene(matrix=matrix, workloads=dict(self.record.workloads)),
             store=store,
@@ -120,5 +121,5 @@ def answered(study: Study, lab: ThisMachine) -> StudyAnswer:
     kept = StudyAnswer.found(study, answer, lab.scene, campaigns, failures)
     before = (StudyAnswer.of(known) for known in lab.store.findings(kept.finding.kind))
     if all((known.study, known.answer) != (study, answer) for known in before):
-        lab.store.add_finding(kept.finding)
+        lab.store.put(kept.finding)
     return kept

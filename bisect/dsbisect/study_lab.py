@@ -37,7 +37,7 @@ from dssearch.question import Question
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from dsbisect.studies import Study
+    from dsbisect.study import Study
 
 
 class Answer(PageAnswer, Protocol):

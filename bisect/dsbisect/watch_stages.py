@@ -121,7 +121,7 @@ class AlarmLog:
 
     def told(self, tip: WatchedTip) -> WatchedTip:
         """Keep a tip with its answer."""
-        self.store.add_finding(tip.finding)
+        self.store.put(tip.finding)
         self.say(f"{tip.series}: {tip.summary}")
         return tip
 
@@ -159,5 +159,5 @@ class AlarmLog:
 
     def _keep(self, events: Iterable[AlarmEvent | None]) -> None:
         for event in filter(None, events):
-            self.store.add_finding(event.finding)
+            self.store.put(event.finding)
             self.say(f"alarm {event.alarm}: {event.state}: {event.note}")

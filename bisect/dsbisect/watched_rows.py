@@ -278,7 +278,7 @@ class RowsPass:
 
     def _pinned(self, series: WatchedSeries, row: Row, now: Image, *, again: bool) -> WatchedTip:
         """A state that there is nothing to compare with: what comes later is compared with it."""
-        self.store.add_image(now)
+        self.store.put(now)
         state = moved(row, now, now)
         why = "the image of the state before is no longer here" if again else "the first look"
         tip = WatchedTip(

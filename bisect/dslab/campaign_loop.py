@@ -1,6 +1,6 @@
 """A campaign in the lab: measure what is asked for, store at once, go on where it was stopped.
 
-A loop takes turns and stores what comes of them. Its claim on the search is held by one process at
+A loop takes turns and stores what comes of them. Its lease on the search is held by one process at
 a time, and renewed while that measures and builds.
 """
 
@@ -31,7 +31,7 @@ from dsharness.model import (
 )
 from dslab.watcher import Listener
 from dsresults.store import Store
-from dsresults.store.claims import STALE_S, Holder, this_process
+from dsresults.store.leases import STALE_S, Holder, this_process
 from dssearch.planner import advance, history_of, refuse_endless_disturbance
 from dssearch.question import Answer, Enough, Measure, Question, Search
 from dssearch.repeated_failure import failures_of
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class Lease:
     """One question of this process's own."""
 
     store: Store
@@ -64,10 +64,10 @@ class Claim:
             )
 
     def keep(self, ended: threading.Event, every_s: float) -> None:
-        """Renew the claim again and again, whatever the main thread waits for."""
+        """Renew the lease again and again, whatever the main thread waits for."""
         while not ended.wait(every_s):
             try:
-                if self.store.beat(self.key, self.me):
+                if self.store.renew_lease(self.key, self.me):
                     continue
                 self.lost.set()
             except UpgradedError as error:
@@ -78,10 +78,10 @@ class Claim:
 
 
 @contextmanager
-def claimed(store: Store, key: str, what: str, *, every_s: float = BEAT_S) -> Iterator[Claim]:
-    """Hold the claim inside the block, or BusyError with who has it."""
-    claim = Claim(store=store, key=key, what=what)
-    holder = store.claim(key, claim.me)
+def leased(store: Store, key: str, what: str, *, every_s: float = BEAT_S) -> Iterator[Lease]:
+    """Hold the lease inside the block, or BusyError with who has it."""
+    lease = Lease(store=store, key=key, what=what)
+    holder = store.take_lease(key, lease.me)
     if holder is not None:
         raise BusyError(
             f"{what}: the same search is already running: {holder}",
@@ -91,15 +91,15 @@ def claimed(store: Store, key: str, what: str, *, every_s: float = BEAT_S) -> It
             "without a sign of life",
         )
     ended = threading.Event()
-    keeper = threading.Thread(target=claim.keep, args=(ended, every_s), name="claim", daemon=True)
+    keeper = threading.Thread(target=lease.keep, args=(ended, every_s), name="lease", daemon=True)
     keeper.start()
     try:
-        yield claim
+        yield lease
     finally:
         ended.set()
         keeper.join(timeout=5.0)
-        with contextlib.suppress(StoreError):  # it would hide the real error; claims expire
-            store.release(key, claim.me)
+        with contextlib.suppress(StoreError):  # it would hide the real error; leases expire
+            store.release_lease(key, lease.me)
 
 
 class SampleSource(Protocol):
@@ -141,17 +141,17 @@ class CampaignState:
 
     campaign_id: str
     store: Store
-    claim: Guard
+    lease: Guard
     samples: list[Sample]
     by_id: dict[str, Turn]
 
     @classmethod
-    def of(cls, campaign: Campaign, store: Store, claim: Guard) -> Self:
+    def of(cls, campaign: Campaign, store: Store, lease: Guard) -> Self:
         """Read it as it is."""
         return cls(
             campaign_id=campaign.id,
             store=store,
-            claim=claim,
+            lease=lease,
             samples=store.samples(campaign_id=campaign.id),
             by_id={turn.id: turn for turn in store.turns(campaign.id)},
         )
@@ -161,12 +161,12 @@ class CampaignState:
         return tuple(self.by_id.values())
 
     def put(self, turn: Turn) -> None:
-        self.store.put_turn(turn)
+        self.store.put(turn)
         self.by_id[turn.id] = turn
 
     def add(self, sample: Sample) -> None:
-        self.claim.check()
-        self.store.add_sample(sample)
+        self.lease.check()
+        self.store.put(sample)
         self.samples.append(sample)
 
 
@@ -262,26 +262,24 @@ class CampaignOrder:
     @property
     def unfinished(self) -> Campaign | None:
         """The interrupted campaign of this question, in the same environment."""
-        return self.store.unfinished_campaign(
-            kind=self.kind,
-            series_id=self.question.series_id,
-            workload_id=self.question.workload_id,
-            settings_id=self.question.settings_id,
-            fingerprint=self.fingerprint,
-        )
+        same = [run for run in self._campaigns(finished=False) if run.kind == self.kind]
+        return same[-1] if same else None
 
     @property
     def answers(self) -> list[Campaign]:
         """All answers to this from the same environment, the newest last."""
-        finished = self.store.campaigns(
-            series_id=self.question.series_id,
-            workload_id=self.question.workload_id,
-            settings_id=self.question.settings_id,
-            finished=True,
-        )
-        fingerprint = self.fingerprint
-        fitting = (campaign for campaign in finished if campaign.fingerprint == fingerprint)
-        return sorted(fitting, key=lambda campaign: campaign.finished_at or "")
+        answered = self._campaigns(finished=True)
+        return sorted(answered, key=lambda campaign: campaign.finished_at or "")
+
+    def _campaigns(self, *, finished: bool) -> list[Campaign]:
+        """Those of this question in the same environment, in time order."""
+        asked = (self.question.series_id, self.question.workload_id, self.question.settings_id)
+        same = self.store.campaigns(fingerprint=self.fingerprint, finished=finished)
+        return [
+            campaign
+            for campaign in same
+            if (campaign.series_id, campaign.workload_id, campaign.settings_id) == asked
+        ]
 
     def answered_before(self, moment: str) -> Campaign | None:
         """The newest answer to this that existed at that moment."""
@@ -298,14 +296,14 @@ class CampaignOrder:
         key = content_key(
             [self.kind, asked.series_id, asked.workload_id, asked.settings_id, self.fingerprint]
         )
-        with claimed(self.store, key, what) as claim:
-            return _run(self, listener, claim)
+        with leased(self.store, key, what) as lease:
+            return _run(self, listener, lease)
 
 
-def _run(order: CampaignOrder, listener: Listener, claim: Claim) -> Campaign:
+def _run(order: CampaignOrder, listener: Listener, lease: Lease) -> Campaign:
     campaign = order.unfinished or _begun(order)
     order.store.settle_turns(campaign.id, {order.lab.setup.machine.id})  # an earlier process's
-    record = CampaignState.of(campaign, order.store, claim)
+    record = CampaignState.of(campaign, order.store, lease)
     search = order.search
     if record.samples or record.turns:
         listener.resumed(campaign, len(record.samples))
@@ -322,7 +320,7 @@ def _run(order: CampaignOrder, listener: Listener, claim: Claim) -> Campaign:
     if boundary is None:  # a lab can always measure more, so this is enough
         return campaign
     finished_at = _now()
-    claim.check()
+    lease.check()
     order.store.finish_campaign(campaign.id, boundary, finished_at)
     listener.answered(boundary)
     return campaign.model_copy(update={"boundary": boundary, "finished_at": finished_at})
@@ -344,7 +342,7 @@ def _begun(order: CampaignOrder) -> Campaign:
         unmeasured=dict(order.lab.unmeasurable),
         search=choice_of(order.search),
     )
-    order.store.add_campaign(campaign)
+    order.store.put(campaign)
     return campaign
 
 

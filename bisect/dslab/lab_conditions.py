@@ -156,12 +156,13 @@ def _misfits(
             f"choose one that fits with --workload: {', '.join(fit) or 'the matrix has none'}",
         )
     elif workload.stopped and importer(driver) is None:
+        fit = [name for name, other in SYSTEMS.items() if importer(other)]
         yield (
             (
                 f"workload {workload.id!r} imports users into a stopped server, which the lab "
                 f"cannot do with {candidate!r} ({system})"
             ),
-            "choose a row of plain 389-ds or OpenLDAP, or another workload",
+            f"choose another workload, or a row with a `system` of {', '.join(fit)}",
         )
     elif missing := workload.needs - driver.offers:
         yield (

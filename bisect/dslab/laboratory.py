@@ -120,7 +120,7 @@ class Laboratory:
 
     def store_images(self, store: Store) -> None:
         for image in self.images.values():
-            store.add_image(image)
+            store.put(image)
 
     def prepare(self, candidates: Iterable[str], watcher: Preparation) -> None:
         """Build images and golden states, two at a time; a candidate that fails is noted.

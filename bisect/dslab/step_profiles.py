@@ -74,7 +74,7 @@ def stored_pair(
     for known in stored_profiles(store, [campaign_id]):  # by another machine meanwhile
         return known
     if pair.whole:  # the next run tries again what could not be had
-        store.add_finding(pair.finding)
+        store.put(pair.finding)
     return pair
 
 

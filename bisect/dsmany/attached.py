@@ -19,12 +19,11 @@ from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of, ends_of, settle_run
 from dsmany.shared_search import SharedStudy
 from dsresults.store import Store
-from dsresults.store.shared_records import (
-    add_run,
-    find_run,
-    find_runs,
-    locked_run,
-    write_run,
+from dsresults.store.documents import (
+    change_document,
+    find_documents,
+    get_document,
+    put_document,
 )
 from dssearch.planner import history_of
 from dssearch.question import Measure, Outlook, Wanted
@@ -44,10 +43,11 @@ def begin_run(
     """The run of this request, under way or new; of a command given again the numbers hold."""
     jobs = JobQueue.of(store)
     key = _key(request, class_name)
-    database = store.database
-    with database.writing() as connection:
-        running = find_runs(store.database, connection, RunState.RUNNING)
-        run = next((each for each in running if each.request_key == key), None)
+    with store.database.writing() as connection:
+        running = find_documents(
+            store.database, connection, SharedRun, of=(key,), state=RunState.RUNNING
+        )
+        run = next(iter(running), None)
         if run is None:
             run = SharedRun(
                 id=str(uuid.uuid4()),
@@ -58,7 +58,7 @@ def begin_run(
                 at_least=at_least,
                 class_name=class_name,
             )
-            add_run(database, connection, run)
+            put_document(connection, run)
         else:
             run = _with_numbers(connection, run, {"machines": machines, "at_least": at_least})
         jobs.advance(connection, run.id)
@@ -66,10 +66,10 @@ def begin_run(
 
 
 def _with_numbers(connection: Connection, seen: SharedRun, numbers: dict[str, int]) -> SharedRun:
-    run = locked_run(connection, seen.id) or seen
+    run = get_document(connection, SharedRun, seen.id, lock=True) or seen
     changed = run.model_copy(update=numbers)
     if changed != run:
-        write_run(connection, changed)
+        change_document(connection, changed)
     return changed
 
 
@@ -78,9 +78,7 @@ def answered_runs(
 ) -> list[SharedRun]:
     """The runs of this request that have their answers, the newest first."""
     key = _key(request, class_name)
-    with store.database.reading() as connection:
-        done = find_runs(store.database, connection, RunState.DONE)
-    return [run for run in reversed(done) if run.request_key == key]
+    return store.find(SharedRun, of=(key,), state=RunState.DONE)[::-1]
 
 
 def _key(request: Mapping[str, JsonValue], class_name: str) -> str:
@@ -89,8 +87,7 @@ def _key(request: Mapping[str, JsonValue], class_name: str) -> str:
 
 def named_run(store: Store, start: str) -> SharedRun:
     """The one run whose id begins so; UsageError with those that there are."""
-    with store.database.reading() as connection:
-        runs = find_runs(store.database, connection)
+    runs = store.find(SharedRun)
     found = [run for run in runs if run.id.startswith(start)]
     if len(found) != 1:
         known = ", ".join(f"{run.id[:8]} ({run.state})" for run in runs[-5:])
@@ -104,10 +101,10 @@ def named_run(store: Store, start: str) -> SharedRun:
 def cancel_run(store: Store, run: SharedRun) -> bool:
     """End a run without an answer; False if it had ended before. Its samples stay."""
     with store.database.writing() as connection:
-        now = locked_run(connection, run.id)
+        now = get_document(connection, SharedRun, run.id, lock=True)
         if now is None or now.state is not RunState.RUNNING:
             return False
-        write_run(connection, now.model_copy(update={"state": RunState.CANCELLED}))
+        change_document(connection, now.model_copy(update={"state": RunState.CANCELLED}))
     settle_run(store, run)
     return True
 
@@ -158,7 +155,7 @@ class RunTold:
         try:
             with self._store.database.reading() as connection:
                 self._store.database.refuse_upgraded(connection)
-                run = find_run(connection, run_id)
+                run = get_document(connection, SharedRun, run_id)
             if run is None:
                 raise UsageError(f"{self._store} has no run {run_id}", hint="give it again")
             self._tell(run, rows)

@@ -17,7 +17,7 @@ from dsharness.machine.host import place_id
 from dsharness.model import Abilities, FleetMachine, Machine, Sample, SharedRun, Turn
 from dsharness.model.campaign import NAMESPACE
 from dsresults.store import Store
-from dsresults.store.shared_records import find_machines, machine_holders
+from dsresults.store.fleet_records import find_machines, machine_holders
 
 DEAD_S = 45.0  # without a sign of life; looked at every 15 s, so noticed within a minute
 BEAT_S = 10.0
@@ -84,7 +84,7 @@ def fleet_of(store: Store) -> list[FleetMember]:
     """Every machine that is known, by name."""
     here = place_id()
     with store.database.reading() as connection:
-        held = machine_holders(store.database, connection)
+        held = machine_holders(connection)
         machines = find_machines(connection)
     members: list[FleetMember] = []
     for machine, why in machines:

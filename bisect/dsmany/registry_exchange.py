@@ -23,8 +23,10 @@ from dsharness.paths import logs_home
 from dsimages.buildah import untag
 from dsimages.registry import Registry, UnfitImageError, architecture_of, pulled, pushed
 from dsresults.store import Store
-from dsresults.store.shared_records import find_given_image, find_machines, put_given_image
+from dsresults.store.documents import given_key
+from dsresults.store.fleet_records import find_machines
 
+MOST_GIVEN = 20  # of one key that are looked at
 AWAY_S, LONGEST_AWAY_S = 120.0, 3600.0  # so long a registry that failed is left alone
 T = TypeVar("T")
 
@@ -94,8 +96,7 @@ class RegistryExchange:
                 machine=self.machine,
                 added_at=datetime.now(UTC).isoformat(timespec="seconds"),
             )
-            with self.store.database.writing() as connection:
-                put_given_image(self.store.database, connection, image)
+            self.store.put(image)
             self._there.add((kind, key))
             self.tell(f"{kind} {key}: others can have it, after {self._s(began)}")
 
@@ -121,8 +122,9 @@ class RegistryExchange:
         return None
 
     def _given(self, kind: str, key: str) -> GivenImage | None:
-        with self.store.database.reading() as connection:
-            return find_given_image(self.store.database, connection, kind, key, self.architecture)
+        """The one that was given last: who found an earlier one to be lost gave another."""
+        of_it = (given_key(kind, key, self.architecture),)
+        return next(reversed(self.store.find(GivenImage, of=of_it, newest=MOST_GIVEN)), None)
 
     def _name(self, given: GivenImage) -> str:
         with self.store.database.reading() as connection:

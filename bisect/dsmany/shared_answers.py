@@ -32,7 +32,7 @@ from dsmany.fleet import FleetMember, campaign_id_of, fit_for, lost_to, strayed
 from dsmany.job_queue import JobQueue
 from dsmany.run_noise import RunNoise, noisier, run_noise
 from dsresults.store import Store
-from dsresults.store.records import give_up_turns, put_turn
+from dsresults.store.records import give_up_turns, put
 from dssearch.planner import advance, history_of
 from dssearch.question import Answer, Enough, History, Measure, Question, Search
 from dssearch.search_record import choice_of, inputs_of, search_of
@@ -49,7 +49,7 @@ def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
     found: list[Campaign] = []
     while True:
         ids = [campaign_id_of(run, len(found) + number) for number in range(AT_ONCE)]
-        there = store.campaigns_with(ids)
+        there = {campaign.id: campaign for campaign in store.get_all(Campaign, ids)}
         found += (there[each] for each in ids if each in there)
         if len(there) < AT_ONCE:
             return found
@@ -203,7 +203,7 @@ class PlannedAnswers:
             unmeasured=self.prepared.unmeasurable,
             search=choice_of(search),
         )
-        self.store.add_campaign(campaign)
+        self.store.put(campaign)
         self.campaigns.append(campaign)
         return campaign
 
@@ -238,7 +238,7 @@ class PlannedAnswers:
                 asked.campaign.id, step,
                 workload=asked.workload, way=self.prepared.procedure.way, machine=machine,
             )  # fmt: skip
-            put_turn(self.store.database, self.connection, turn)
+            put(self.connection, turn)
             self.jobs.take(self.connection, self.run.id, turn)
             asked.turns.append(turn)
             asked.step = None

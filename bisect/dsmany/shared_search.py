@@ -41,8 +41,7 @@ from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import PlannedAnswers, settle_run
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
-from dsresults.store.records import put_finding
-from dsresults.store.shared_records import find_run, find_runs, locked_run, write_run
+from dsresults.store.documents import change_document, get_document, put_document
 
 
 class SharedStudy(Protocol):
@@ -104,8 +103,7 @@ class Coordinator:
 
     def due(self) -> list[str]:
         """The ids of runs that planning could change now."""
-        with self.store.database.looking() as connection:
-            runs = find_runs(self.store.database, connection, RunState.RUNNING)
+        runs = self.store.find(SharedRun, state=RunState.RUNNING)
         fleet, planned = fleet_of(self.store), planned_turns(self.store, runs)
         return [
             run.id
@@ -115,13 +113,12 @@ class Coordinator:
 
     def advance(self, run_id: str) -> None:
         """Give free machines turns until none is free, or the run has its answers."""
-        with self.store.database.looking() as connection:
-            seen = find_run(connection, run_id)
+        seen = self.store.get(SharedRun, run_id)
         if seen is None or seen.state is not RunState.RUNNING:
             return
         study = self.study_of(seen) if seen.prepared else None  # before the lock: it may be fetched
         with self.store.database.writing() as connection:
-            run = locked_run(connection, run_id)
+            run = get_document(connection, SharedRun, run_id, lock=True)
             if run is None or run.state is not RunState.RUNNING:
                 return
             try:
@@ -129,7 +126,7 @@ class Coordinator:
             except FAULTS_OF_RUN as error:
                 changed = run.model_copy(update={"state": RunState.FAILED, "why": str(error)})
             if changed != run:
-                write_run(connection, changed)
+                change_document(connection, changed)
         if changed.state is RunState.FAILED:
             settle_run(self.store, changed)
 
@@ -153,7 +150,7 @@ class Coordinator:
                 update={"remaining": planned.remaining, "took_part": tuple(given)}
             )
         if finding is not None:
-            put_finding(self.store.database, connection, finding)
+            put_document(connection, finding)
         done = planned.run.model_copy(update={"answered": study.profiled, "remaining": 0})
         if study.profiled:
             return self._given_to_one(connection, done, fleet)
@@ -178,8 +175,7 @@ class Coordinator:
         """How many turns each machine has to take; with runs that it does something alone for."""
         load = Counter(turn.machine for turn in self.store.planned_turns())
         if alone:
-            with self.store.database.looking() as connection:
-                runs = find_runs(self.store.database, connection, RunState.RUNNING)
+            runs = self.store.find(SharedRun, state=RunState.RUNNING)
             load.update(run.alone for run in runs if run.alone)
         return load
 

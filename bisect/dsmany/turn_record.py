@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from dsharness.errors import BusyError, DsbisectError, with_log_on
-from dsharness.model import FleetMachine, RunState, Sample, Turn, TurnState, TurnTime
+from dsharness.model import FleetMachine, RunState, Sample, SharedRun, Turn, TurnState, TurnTime
 from dslab.campaign_loop import CampaignState
 from dslab.laboratory import Laboratory
 from dsmany.fleet import strayed
 from dsmany.job_queue import JobQueue
 from dsresults.store import Store
-from dsresults.store.records import put_image, put_turn
-from dsresults.store.shared_records import find_run, find_turn
+from dsresults.store.records import put
 
 
 class UnlikeError(DsbisectError):
@@ -30,8 +28,7 @@ class TurnGuard:
 
     def check(self) -> None:
         """BusyError when the run has ended, or another machine was given the turn."""
-        with self.store.database.looking() as connection:
-            run, turn = find_run(connection, self.run_id), find_turn(connection, self.turn_id)
+        run, turn = self.store.get(SharedRun, self.run_id), self.store.turn(self.turn_id)
         if run is None or run.state is not RunState.RUNNING:
             raise BusyError(f"run {self.run_id} has ended", hint="nothing is to be done")
         if turn is None or turn.state is not TurnState.PLANNED:
@@ -64,14 +61,13 @@ class SharedState(CampaignState):
         if turn.state is TurnState.PLANNED:
             super().put(turn)
             return
-        self.claim.check()
+        self.lease.check()
         refused = {name: with_log_on(why, self.machine.name) for name, why in turn.refused.items()}
         spent = TurnTime(**self.lab.spent.since_last())
         turn = turn.model_copy(update={"spent": spent, "refused": refused})
-        database = self.store.database
-        with database.writing() as connection:
-            put_turn(database, connection, turn)
+        with self.store.database.writing() as connection:
+            put(connection, turn)
             for image in self.lab.images_of(turn.candidates):
-                put_image(database, connection, image, added_at=datetime.now(UTC).isoformat())
+                put(connection, image)
             self.jobs.advance(connection, self.run_id)
         self.by_id[turn.id] = turn

@@ -27,7 +27,7 @@ from dsharness.errors import (
 from dsharness.model import FleetMachine, Prepared, RunState, SharedRun, Turn, TurnState
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
-from dslab.campaign_loop import Claim, TurnTaker, claimed
+from dslab.campaign_loop import Lease, TurnTaker, leased
 from dslab.known_answers import KnownAnswers, UnansweredError
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
@@ -37,16 +37,8 @@ from dsmany.shared_answers import campaigns_of, ends_of, settle_run
 from dsmany.shared_search import Coordinator, StudyOf
 from dsmany.turn_record import SharedState, TurnGuard, UnlikeError
 from dsresults.store import Store
-from dsresults.store.shared_records import (
-    CLAIM,
-    add_machine,
-    find_run,
-    find_runs,
-    find_turn,
-    locked_run,
-    put_machine,
-    write_run,
-)
+from dsresults.store.documents import change_document, get_document
+from dsresults.store.fleet_records import LEASE, add_machine, put_machine
 from dssearch.question import Measure
 from dssearch.search_record import question_of
 
@@ -80,24 +72,24 @@ class FleetWorker:
         store.database.tell = tell
 
     def serve(self) -> None:
-        """Be this machine until interrupted, or told to end by ``Claim.check``."""
+        """Be this machine until interrupted, or told to end by ``Lease.check``."""
         machine, database = self._machine, self._store.database
         what = f"machine {machine.name}"
         with database.writing() as connection:  # a sign of life is of a machine that is there
-            add_machine(database, connection, machine)
-        with claimed(self._store, f"{CLAIM}{machine.id}", what, every_s=BEAT_S) as claim:
+            add_machine(connection, machine)
+        with leased(self._store, f"{LEASE}{machine.id}", what, every_s=BEAT_S) as lease:
             with database.writing() as connection:
-                put_machine(database, connection, machine)
+                put_machine(connection, machine)
             ended = threading.Event()
             tidier = threading.Thread(
-                target=self._tidy, args=(ended, claim), name="tidy", daemon=True
+                target=self._tidy, args=(ended, lease), name="tidy", daemon=True
             )
             tidier.start()
             try:
                 while True:
-                    claim.check()
+                    lease.check()
                     try:
-                        self._jobs.serve(self, machine.id, claim.check)
+                        self._jobs.serve(self, machine.id, lease.check)
                     except UpgradedError:
                         raise
                     except StoreError as error:
@@ -138,10 +130,10 @@ class FleetWorker:
             with self._left_out_of(run):
                 prepared = self._prepared(run, self._lab_for(run))
                 with self._store.database.writing() as connection:
-                    now = locked_run(connection, run_id)
+                    now = get_document(connection, SharedRun, run_id, lock=True)
                     first = now is not None and now.prepared is None
                     if now is not None and first:
-                        write_run(connection, now.model_copy(update={"prepared": prepared}))
+                        change_document(connection, now.model_copy(update={"prepared": prepared}))
                     self._jobs.advance(connection, run_id)
                 if not first:
                     self._close_lab()  # its rows may hold other packages than the first one's
@@ -155,10 +147,10 @@ class FleetWorker:
             with self._left_out_of(run):
                 why = self._unprofiled(run)
                 with self._store.database.writing() as connection:
-                    now = locked_run(connection, run_id)
+                    now = get_document(connection, SharedRun, run_id, lock=True)
                     if now is not None and now.state is RunState.RUNNING:
                         done = {"state": RunState.DONE, "unprofiled": why}
-                        write_run(connection, now.model_copy(update=done))
+                        change_document(connection, now.model_copy(update=done))
 
     def _unprofiled(self, run: SharedRun) -> str:
         """Take the profiles; why those that are missing are."""
@@ -172,8 +164,7 @@ class FleetWorker:
         """A job: take a turn; nothing where it is not, or no longer, this machine's."""
         with self._at_work:
             run = self._running(run_id)
-            with self._store.database.looking() as connection:
-                turn = find_turn(connection, turn_id)
+            turn = self._store.turn(turn_id)
             if run is None or run.prepared is None or turn is None:
                 return
             if turn.state is not TurnState.PLANNED or turn.machine != self._machine.id:
@@ -197,7 +188,7 @@ class FleetWorker:
         record = SharedState(
             campaign_id=campaign.id,
             store=store,
-            claim=TurnGuard(store=store, run_id=run.id, turn_id=turn.id),
+            lease=TurnGuard(store=store, run_id=run.id, turn_id=turn.id),
             samples=samples,
             by_id={each.id: each for each in store.turns(campaign.id)},
             jobs=self._jobs,
@@ -217,8 +208,7 @@ class FleetWorker:
         )
 
     def _running(self, run_id: str) -> SharedRun | None:
-        with self._store.database.looking() as connection:
-            run = find_run(connection, run_id)
+        run = self._store.get(SharedRun, run_id)
         return run if run is not None and run.state is RunState.RUNNING else None
 
     def _lab_for(self, run: SharedRun) -> Laboratory:
@@ -292,7 +282,7 @@ class FleetWorker:
         why = with_log_on(why, self._machine.name)
         fleet = fleet_of(self._store)
         with self._store.database.writing() as connection:
-            now = locked_run(connection, run.id)
+            now = get_document(connection, SharedRun, run.id, lock=True)
             if now is None or now.state is not RunState.RUNNING:
                 return
             left_out = {**now.left_out, self._machine.id: f"{self._machine.name}: {why}"}
@@ -300,18 +290,18 @@ class FleetWorker:
             if fault_of_run or not fit_for(changed, fleet):
                 reasons = why if fault_of_run else "; ".join(left_out.values())
                 changed = changed.model_copy(update=_end_of(now, reasons))
-            write_run(connection, changed)
+            change_document(connection, changed)
             self._jobs.advance(connection, run.id)
         if changed.state is RunState.FAILED:
             settle_run(self._store, changed)
 
-    def _tidy(self, ended: threading.Event, claim: Claim) -> None:
+    def _tidy(self, ended: threading.Event, lease: Lease) -> None:
         """Between turns: end what was left begun, and close the lab of a run that has ended."""
         looked_s = time.monotonic()
         while not ended.wait(TIDY_S):
             try:
                 check_request()
-                claim.check()
+                lease.check()
             except (KeyboardInterrupt, BusyError, UpgradedError):
                 stop_all()
                 return
@@ -326,7 +316,7 @@ class FleetWorker:
                 if self._lab is not None and self._running(self._lab[0]) is None:
                     self._close_lab()
             except UpgradedError as error:
-                claim.upgraded.append(error)
+                lease.upgraded.append(error)
             except DsbisectError as error:
                 self._tell(error.message)
             finally:
@@ -337,8 +327,7 @@ class FleetWorker:
 
         As where a connection is cut while the job is fetched or begun.
         """
-        with self._store.database.looking() as connection:
-            runs = find_runs(self._store.database, connection, RunState.RUNNING)
+        runs = self._store.find(SharedRun, state=RunState.RUNNING)
         mine = {run.id for run in runs if run.alone == self._machine.id}
         turns = planned_turns(self._store, runs).values()
         mine |= {turn.id for each in turns for turn in each if turn.machine == self._machine.id}
@@ -349,8 +338,7 @@ class FleetWorker:
 
     def _settle(self) -> None:
         """End the turns that this machine began and will not go on with."""
-        with self._store.database.looking() as connection:
-            runs = find_runs(self._store.database, connection, RunState.RUNNING)
+        runs = self._store.find(SharedRun, state=RunState.RUNNING)
         for run in runs:
             try:
                 for campaign in campaigns_of(self._store, run):
@@ -359,9 +347,9 @@ class FleetWorker:
                 self._tell(f"run {run.id}: {error.message}")
                 continue
             with self._store.database.writing() as connection:
-                now = locked_run(connection, run.id)
+                now = get_document(connection, SharedRun, run.id, lock=True)
                 if now is not None and now.alone == self._machine.id:
-                    write_run(connection, now.given_to(""))
+                    change_document(connection, now.given_to(""))
                 self._jobs.advance(connection, run.id)
         self._unsettled = False
 

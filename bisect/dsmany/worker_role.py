@@ -7,38 +7,30 @@ restrictive policies for the workers' common role, so every other role keeps wha
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dsharness.errors import UsageError
+from dsharness.model import Campaign, Turn
 from dsresults.store.database import VERSION_TABLE
-from dsresults.store.tables import METADATA
+from dsresults.store.documents import ANSWER
+from dsresults.store.tables import METADATA, TURNS
 
 GROUP = "dsbisect_worker"
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
 # What a worker writes, and which columns of it; it may read all tables. Whoever takes turns plans.
 WRITES = {
-    "campaigns": "INSERT, UPDATE (finished_at, finished_us, boundary)",
-    "claims": "INSERT, UPDATE, DELETE",
-    "findings": "INSERT",
-    "given_images": "INSERT",
-    "images": "INSERT",
-    "machines": "INSERT, UPDATE (class_name, rest)",
-    "runs": "UPDATE (state, rest)",
+    "documents": "INSERT, UPDATE (state, body)",
+    "leases": "INSERT, UPDATE, DELETE",
     "samples": "INSERT",
     "turns": "INSERT, UPDATE (state, rest)",
 }
-# What of a document nobody but the owner of its table changes, once it is there.
-KEPT = {
-    "runs": (
-        "request", "class_name", "prepared,class_name", "prepared,identities", "prepared,lock",
-    ),
-    "turns": ("candidates", "machine", "way", "workload"),
-}  # fmt: skip
-MINE = "SELECT id FROM machines WHERE name = current_user"
-MY_CLAIM = "id IN (SELECT 'machine/' || id FROM machines WHERE name = current_user)"
+ME = "kind = 'machine' AND of = current_user"
+MINE = f"SELECT id FROM documents WHERE {ME}"  # noqa: S608
+MY_LEASE = f"id IN (SELECT 'machine/' || id FROM documents WHERE {ME})"  # noqa: S608
 ONLY_MACHINE = (  # of this role
-    "NOT EXISTS (SELECT FROM machines AS other "
-    "WHERE other.name = current_user AND other.id <> machines.id)"
+    "NOT EXISTS (SELECT FROM documents AS other WHERE other.kind = 'machine' "
+    "AND other.of = current_user AND other.id <> documents.id)"
 )
 # A sample is of a turn that this machine was given and has not ended.
 MY_TURN = (
@@ -46,36 +38,70 @@ MY_TURN = (
     "AND turns.number = samples.turn AND turns.attempt = samples.attempt "
     "AND turns.state = 'planned' AND turns.rest ->> 'machine' = samples.rest -> 'machine' ->> 'id')"
 )
+# Which documents a worker adds, and which it changes, by their kind: no others.
+ADDED = {
+    "campaign": "state = 'open'",
+    "finding": "true",
+    "given image": f"body ->> 'machine' IN ({MINE})",
+    "image": "true",
+    "machine": f"of = current_user AND {ONLY_MACHINE}",
+}
+CHANGED = {
+    "campaign": "state = 'open'",  # an answer is given once
+    "machine": "of = current_user",
+    "run": "state = 'running'",
+}
+
+
+def _by_kind(rules: Mapping[str, str]) -> str:
+    rows = " ".join(f"WHEN '{kind}' THEN {rule}" for kind, rule in rules.items())
+    return f"CASE kind {rows} ELSE false END"
+
 
 # Table, command, which rows as they were, which as they become.
 POLICIES = (
     ("samples", "INSERT", "", f"rest -> 'machine' ->> 'id' IN ({MINE}) AND {MY_TURN}"),
-    ("given_images", "INSERT", "", f"machine IN ({MINE})"),
-    ("machines", "INSERT", "", f"name = current_user AND {ONLY_MACHINE}"),
-    ("machines", "UPDATE", "name = current_user", "name = current_user"),
-    ("claims", "INSERT", "", MY_CLAIM),
-    ("claims", "UPDATE", MY_CLAIM, MY_CLAIM),
-    ("claims", "DELETE", MY_CLAIM, ""),
+    ("leases", "INSERT", "", MY_LEASE),
+    ("leases", "UPDATE", MY_LEASE, MY_LEASE),
+    ("leases", "DELETE", MY_LEASE, ""),
     ("turns", "INSERT", "", "state = 'planned'"),
     ("turns", "UPDATE", "state = 'planned'", "true"),  # what has ended stays as it is
-    ("campaigns", "INSERT", "", "finished_at IS NULL"),
-    ("campaigns", "UPDATE", "finished_at IS NULL", "true"),  # an answer is given once
-    ("runs", "UPDATE", "state = 'running'", "true"),
+    ("documents", "INSERT", "", _by_kind(ADDED)),
+    ("documents", "UPDATE", _by_kind(CHANGED), "true"),
 )
+# What of a row nobody but the owner of its table changes, once it is there: a turn as it was
+# planned, a question as it was asked, and what the first machine prepared.
+KEPT = {
+    ("turns", ""): [
+        f"rest,{field}"
+        for field in Turn.model_fields
+        if field not in TURNS.c and field not in {"refused", "spent"}
+    ],
+    ("documents", "campaign"): [
+        f"body,{field}" for field in Campaign.model_fields if field not in ANSWER
+    ],
+    ("documents", "run"): [
+        f"body,{field}"
+        for field in ("id", "request", "request_key", "started_at", "class_name", "prepared")
+    ],
+}
 QUEUE = ("jobs", "periodic_defers", "events", "workers")
 EVERYONE = f"{GROUP}_leaves_others_alone"
 KEEPER = "dsbisect_keeps"
 # Its names are looked up where no role can put others.
 KEEPER_SQL = """CREATE OR REPLACE FUNCTION dsbisect_keeps() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
-DECLARE path text;
+DECLARE
+  path text;
+  was jsonb := to_jsonb(OLD);
+  becomes jsonb := to_jsonb(NEW);
 BEGIN
   IF pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
     RETURN NEW;
   END IF;
   FOREACH path IN ARRAY TG_ARGV LOOP
-    IF OLD.rest #>> path::text[] IS NOT NULL
-      AND OLD.rest #>> path::text[] IS DISTINCT FROM NEW.rest #>> path::text[] THEN
+    IF was #>> path::text[] IS NOT NULL
+      AND was #>> path::text[] IS DISTINCT FROM becomes #>> path::text[] THEN
       RAISE EXCEPTION '% of % % is not changed any more', path, TG_TABLE_NAME, OLD.id
         USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -107,7 +133,7 @@ def _rights() -> list[str]:
     queue = ", ".join(f"procrastinate_{name}" for name in QUEUE)
     return [
         f"GRANT USAGE ON SCHEMA public TO {GROUP};",
-        f"REVOKE ALL ON {', '.join(tables)} FROM {GROUP};",  # what an older version gave
+        f"REVOKE ALL ON {', '.join(tables)} FROM {GROUP};",  # what was given before
         f"GRANT SELECT ON {', '.join(tables)} TO {GROUP};",
         *(f"GRANT {writes} ON {table} TO {GROUP};" for table, writes in WRITES.items()),
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {queue} TO {GROUP};",
@@ -137,12 +163,14 @@ def _policies() -> list[str]:
 
 def _keepers() -> list[str]:
     statements: list[str] = []
-    each_row = f"FOR EACH ROW EXECUTE FUNCTION {KEEPER}"
-    for table, fields in KEPT.items():
-        paths = ", ".join(f"'{{{field}}}'" for field in fields)
+    for (table, kind), places in KEPT.items():
+        name = f"{KEEPER}_{kind or table}"
+        of_kind = f" WHEN (OLD.kind = '{kind}')" if kind else ""
+        paths = ", ".join(f"'{{{place}}}'" for place in places)
+        when = f"BEFORE UPDATE ON {table} FOR EACH ROW{of_kind}"
         statements += [
-            f"DROP TRIGGER IF EXISTS {KEEPER} ON {table};",
-            f"CREATE TRIGGER {KEEPER} BEFORE UPDATE ON {table} {each_row}({paths});",
+            f"DROP TRIGGER IF EXISTS {name} ON {table};",
+            f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {KEEPER}({paths});",
         ]
     return statements
 

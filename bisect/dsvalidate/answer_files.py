@@ -1,28 +1,21 @@
-"""The folder of an answer: page, summary, JSON, JUnit, evidence, packages, the signed statement.
-
-The page is self-contained: no script, no request, every text escaped.
-"""
+"""The folder of an answer: page, summary, JSON, JUnit, evidence, packages, signed statement."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from jinja2 import Environment
 
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError, UsageError
 from dsharness.guarded_files import given_file
 from dsharness.process.command import atomic_write, writing
-from dsresults.number_text import capital, counted, utc
-from dsresults.page.page_files import page_environment
+from dsresults.page.page_html import html_of
 from dsvalidate.attestation import (
     Predicate,
     Result,
@@ -31,118 +24,9 @@ from dsvalidate.attestation import (
     described,
     signed,
 )
-from dsvalidate.check import Check, Gate, ShipAnswer, Status, Validation, worst
+from dsvalidate.check import Check, Gate, ShipAnswer, Status, Validation
 from dsvalidate.validation import Validated
-
-HEADLINES = {
-    ShipAnswer.SHIP: "Ship it",
-    ShipAnswer.DO_NOT_SHIP: "Do not ship it",
-    ShipAnswer.INCONCLUSIVE: "No answer yet",
-}
-QUESTIONS = {
-    Gate.BUILDS: "Does it build, cleanly and the same way twice?",
-    Gate.INSTALLS: "Does it install, upgrade, and go back?",
-    Gate.WORKS: "Does it work?",
-    Gate.PERFORMS: "How fast is it?",
-    Gate.SAFE: "Is it safe?",
-}
-COLOURS = {
-    Status.PASSED: "fast",
-    Status.FAILED: "slow",
-    Status.WARNED: "warned",
-}
-
-
-def page_text(validation: Validation) -> str:
-    """The whole page as one HTML document."""
-    return (
-        _environment()
-        .get_template("validation.html.jinja")
-        .render(
-            v=validation,
-            headline=HEADLINES[validation.answer],
-            why=f"{len(validation.checks)} checks: {_counted(validation.checks)}",
-            speed=_named(validation, Gate.PERFORMS, SPEED),
-            security=_named(validation, Gate.SAFE, ("new-passwords",)),
-            gates=[(gate, QUESTIONS[gate], validation.of(gate)) for gate in Gate],
-        )
-    )
-
-
-@cache
-def _environment() -> Environment:
-    environment = page_environment("dsvalidate")
-    environment.filters.update(capital=capital, utc=utc)
-    environment.globals.update(colour=lambda status: COLOURS.get(status, ""), worst=worst)
-    return environment
-
-
-MOST_REASONS = 12
-MARKS = "\\`*[]<>"  # of Markdown and of HTML, inside a line
-# The words of a comparison that an answer is asked for first.
-SPEED, SECURITY = ("speed-",), ("new-passwords", "existing-passwords")
-
-
-def summary_text(validation: Validation) -> str:
-    """Answer, reasons, speed, security, the gates, the versions, and the command."""
-    return "\n".join(_lines(validation)) + "\n"
-
-
-def _lines(v: Validation) -> Iterator[str]:
-    yield f"# {_plain(HEADLINES[v.answer])}: {_plain(v.change)} on {_plain(v.row)}"
-    yield ""
-    yield f"{_plain(v.stock)} became {_plain(v.patched)}."
-    place = f" on {_plain(v.machine)}" if v.machine else ""
-    yield f"{counted(len(v.checks), 'check')} in {v.seconds:.0f} s{place}; begun {v.started_at}."
-    yield from _section(_reasons_title(v), v.reasons[:MOST_REASONS], say_status=True)
-    left = len(v.reasons) - MOST_REASONS
-    if left > 0:
-        yield f"- … and {left} more in the report"
-    yield from _section("Speed", _named(v, Gate.PERFORMS, SPEED))
-    yield from _section("Security", _named(v, Gate.SAFE, SECURITY))
-    yield from (
-        "",
-        "## The gates",
-        "",
-        "| gate | question | result | checks |",
-        "|---|---|---|---|",
-    )
-    for gate in Gate:
-        checks = v.of(gate)
-        yield f"| {gate} | {QUESTIONS[gate]} | {worst(checks)} | {_counted(checks)} |"
-    yield from ("", "## Again", "", "```", v.command.replace("```", ""), "```")
-
-
-def _reasons_title(v: Validation) -> str:
-    return "Worth reading" if v.answer is ShipAnswer.SHIP else "Why"
-
-
-def _section(title: str, checks: Iterable[Check], *, say_status: bool = False) -> Iterator[str]:
-    known = list(checks)
-    if not known:
-        return
-    yield from ("", f"## {title}", "")
-    for check in known:
-        status = f"{check.status}: " if say_status else ""
-        yield f"- {status}{check.gate} {_plain(check.name)}: {_plain(check.found)}"
-        if say_status and check.advice:
-            yield f"  Next: {_plain(capital(check.advice))}"
-
-
-def _named(v: Validation, gate: Gate, prefixes: tuple[str, ...]) -> list[Check]:
-    return [check for check in v.of(gate) if check.name.startswith(prefixes)]
-
-
-def _counted(checks: Iterable[Check]) -> str:
-    counts = Counter(check.status for check in checks)
-    return ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
-
-
-def _plain(text: str) -> str:
-    """Write a text on one line, so that no character means anything to Markdown."""
-    line = " ".join(text.split())
-    return "".join(f"\\{letter}" if letter in MARKS else letter for letter in line)
-
+from dsvalidate.validation_page import summary_text, validation_page
 
 ELEMENTS = {
     Status.FAILED: "failure",
@@ -228,7 +112,7 @@ def _with_what_is_there(folder: Path, found: Validation) -> tuple[Check, ...]:
 
 def _write_texts(folder: Path, found: Validation) -> None:
     atomic_write(folder / JSON, found.model_dump_json(indent=2) + "\n")
-    atomic_write(folder / PAGE, page_text(found))
+    atomic_write(folder / PAGE, html_of(validation_page(found)))
     atomic_write(folder / SUMMARY, summary_text(found))
     atomic_write(folder / JUNIT, junit_text(found))
 
@@ -242,16 +126,6 @@ def _to(folder: Path) -> Iterator[None]:
             f"the answer cannot be written to {folder}: {error.strerror or error}",
             hint="name a folder that you may write to: --output; what was found is kept",
         ) from error
-
-
-def answer_text(found: Validation) -> str:
-    """The answer for a terminal: its headline, and what it rests on."""
-    lines = [f"{HEADLINES[found.answer]}: {found.change} on {found.row} ({found.patched})"]
-    for check in found.reasons:
-        lines.append(f"  {check.status}: {check.gate} {check.name}: {check.found}")
-        if check.advice:
-            lines.append(f"    next: {check.advice}")
-    return "\n".join(lines)
 
 
 def statement_of(found: Validation, folder: Path, packages: list[Path]) -> Statement:

@@ -30,21 +30,16 @@ from dslab.watcher import Watcher
 from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
 from dsvalidate.check import PackageFile, Validation
-from dsvalidate.dirsrv.dirsrv_suite import DirsrvSuite
 from dsvalidate.package_files import check_given
 from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Background, KeptSteps, Step, StepListener, run_steps
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, made_sides, stock_image
 from dsvalidate.suite import Suite
 
-SUITES: dict[str, Suite] = {"389-ds": DirsrvSuite()}
-
 
 def suite_of(row: Row) -> Suite | None:
     """Return the suite of the row's product; None where there is none."""
-    product = product_of(row)
-    folder = product_folders().get(product)
-    return cast("Suite | None", folder.part("suite")) if folder else SUITES.get(product)
+    return cast("Suite | None", product_folders()[product_of(row)].part("suite"))
 
 
 CHANGED = "patched"
@@ -206,7 +201,7 @@ def validate(
         seconds=round(time.monotonic() - began, 1),
         checks=checks,
     )
-    store.add_finding(validation.finding)
+    store.put(validation.finding)
     if not made:
         return Validated(validation=validation)
     evidence = evidence_of(folder, made[0]).folder

@@ -32,7 +32,7 @@ class ProductFolder:
     loads: Mapping[str, Load] = field(default_factory=dict)  # by the tool that a workload names
     workloads: tuple[type[WorkloadBase], ...] = ()
     # What layers above take of it -> the module of the package that has it, in capitals: a `suite`
-    # of a validation, `experiments` with claims.
+    # of a validation, `experiments` with claims, `edits` of its source.
     parts: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -79,17 +79,15 @@ T = TypeVar("T")
 class OfProducts(Mapping[str, T]):
     """What products add of one kind, by name; gathered when somebody first asks."""
 
-    def __init__(
-        self, own: Mapping[str, T], take: Callable[[ProductFolder], Mapping[str, T]]
-    ) -> None:
-        self._own, self._take = own, take
+    def __init__(self, take: Callable[[ProductFolder], Mapping[str, T]], **own: T) -> None:
+        self._take, self._own = take, own
 
     @cached_property
     def _all(self) -> Mapping[str, T]:
         added = dict[str, T]()
         for folder in product_folders().values():
             added |= self._take(folder)
-        return {**self._own, **added}
+        return self._own | added
 
     def __getitem__(self, name: str) -> T:
         return self._all[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
+from xml.etree.ElementTree import Element
 
 from pydantic import Field, computed_field
 
@@ -20,6 +21,7 @@ from dsharness.model import (
 )
 from dsharness.model.measured import Frames, path_totals
 from dsresults.number_text import significant
+from dsresults.page.chart import Chart, box, label, shape
 from dsresults.store import Store
 from dsresults.stored_value import values_of
 from dsresults.times_table import NotesRow, TimesRow, notes_rows, times_rows
@@ -273,6 +275,23 @@ class FlameGraph(Value):
     description: str
     height: float
     flames: tuple[Flame, ...]
+
+    @property
+    def chart(self) -> Chart:
+        return Chart(
+            title=self.title,
+            description=self.description,
+            width=FLAME_WIDTH,
+            height=self.height,
+            kind="wide",
+            shapes=[_frame(flame) for flame in self.flames],
+        )
+
+
+def _frame(flame: Flame) -> Element:
+    name = [label(flame.x + 3, flame.y + 12.5, flame.label, "")] if flame.label else []
+    frame = box(flame.x, flame.y, flame.width, LEVEL - 1, f"flame {flame.shade}".strip())
+    return shape("g", frame, *name, title=flame.title)
 
 
 def flame_graphs(pair: ProfilePair) -> tuple[FlameGraph, ...]:

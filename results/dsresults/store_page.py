@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dsresults.number_text import utc
-from dsresults.page.page_files import page_environment
+from dsresults.page.page import Bullets, Page, Section, Table, link
 from dsresults.watch.watch_state import WatchState
 
 
@@ -19,10 +19,29 @@ class StoredLine(NamedTuple):
     answer: str
 
 
-def render_store(place: str, watches: Sequence[WatchState], answers: Sequence[StoredLine]) -> str:
-    """The whole page as one HTML document; the newest answers come first."""
-    environment = page_environment()
-    environment.filters.update(utc=utc)
-    newest = sorted(answers, key=lambda line: line.at, reverse=True)
-    template = environment.get_template("store.html.jinja")
-    return template.render(place=place, watches=watches, answers=newest)
+def store_page(place: str, watches: Sequence[WatchState], answers: Sequence[StoredLine]) -> Page:
+    """Return the page; the newest answers come first."""
+    led = [(link(watch.id, f"/watch/{watch.id}/"), f": {watch.answer}") for watch in watches]
+    rows = [
+        (link(line.title or line.id, f"/report/{line.id}/"), line.answer, utc(line.at))
+        for line in sorted(answers, key=lambda line: line.at, reverse=True)
+    ]
+    table = Table(
+        kind="candidates watched",
+        caption="The newest first.",
+        columns=("Asked", "Answer", "When"),
+        rows=rows,
+    )
+    return Page(
+        title=place,
+        heading="What was measured",
+        about=(place,),
+        parts=(
+            *(
+                [Section(title="Watches", parts=[Bullets(items=led, kind="findings")])]
+                if led
+                else []
+            ),
+            Section(title="Answers", parts=[table] if rows else ["Nothing yet."]),
+        ),
+    )

@@ -1,4 +1,4 @@
-"""A box without a network, in which ldapload's program meets a server that a test wrote."""
+"""A box without a network, in which a program of the lab meets a server that a test wrote."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RUN = """\
 rm -f /tmp/said
 python3 /load/server.py "$1" "$2" >/tmp/said & server=$!
 until [ -s /tmp/said ]; do kill -0 $server || exit 1; sleep 0.05; done
-ldapload "$3-$1://127.0.0.1:8801" "/load/$1.txt" --connections 4 --operations 200 --limit 2
+"$3" "$1://127.0.0.1:8801" "/load/$1.txt" --connections 4 --operations 200 --limit 2
 status=$?
 kill $server
 wait $server
@@ -45,17 +45,16 @@ class AnsweringBox:
 
     container: Container
     tool: str
-    scheme: str  # of its addresses
 
     def report(self, over: str, how: str) -> LoadReport:
         """What the load says of 200 operations over UDP or TCP."""
-        done = self.container.execute("sh", "-c", RUN, "sh", over, how, self.scheme)
+        done = self.container.execute("sh", "-c", RUN, "sh", over, how, self.tool)
         return LOADS[self.tool].parse(done.stdout)
 
 
 @contextmanager
 def answering_box(
-    engine: Engine, folder: Path, tool: str, scheme: str, server: str, requests: Mapping[str, str]
+    engine: Engine, folder: Path, tool: str, server: str, requests: Mapping[str, str]
 ) -> Iterator[AnsweringBox]:
     """``requests`` are those over each way."""
     (folder / "server.py").write_text(BEGIN + server + END)
@@ -66,4 +65,4 @@ def answering_box(
         engine, image.reference, "sleep", "infinity", purpose=tool,
         options=Options(volumes=((folder, "/load", "ro"),)), log=folder / "log",
     ) as made:  # fmt: skip
-        yield AnsweringBox(container=made, tool=tool, scheme=scheme)
+        yield AnsweringBox(container=made, tool=tool)

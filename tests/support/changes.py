@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 
-from dsbuilds.edits.dirsrv.scheme_edits import stored_under
 from dsbuilds.edits.edit import Patch
 from dsbuilds.sources.source_tree import Tree
+from dsproducts.dirsrv.edits.scheme_edits import stored_under
 
 EARLY = "ldap/servers/slapd/getsocketpeer.c"
 PASSWORDS = "ldap/servers/slapd/pw.c"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dsbuilds.edits.dirsrv.rounds import PLUGIN
-from dsbuilds.edits.dirsrv.scheme_edits import CONFIG, DSE, PW, RUST_SOURCE
 from dsbuilds.edits.edit import Files
+from dsproducts.dirsrv.edits.rounds import PLUGIN
+from dsproducts.dirsrv.edits.scheme_edits import CONFIG, DSE, PW, RUST_SOURCE
 
 Tree = Mapping[str, str]
 

@@ -32,7 +32,7 @@ from dsharness.model import (
     TurnState,
     Workload,
 )
-from dslab.campaign_loop import Answers, Together, claimed
+from dslab.campaign_loop import Answers, Together, leased
 from dslab.spent_time import SpentTime
 from dslab.step_profiles import profile_steps, sides_of
 from dsmany.attached import begin_run
@@ -41,7 +41,7 @@ from dsmany.shared_answers import asked_together, campaigns_of
 from dsmany.worker import FleetWorker
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
-from dsresults.store.shared_records import CLAIM, find_run, put_machine
+from dsresults.store.fleet_records import LEASE, put_machine
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.planner import Rounds
 from dssearch.question import Question, Search
@@ -178,16 +178,16 @@ class Fleet:
         self._study = study or WorldStudy(proved=proved)
         self.labs: dict[str, WorldLab] = {}
         self.told: list[str] = []
-        self._claims: dict[str, Any] = {}
+        self._leases: dict[str, Any] = {}
         self.workers = {name: self._worker(name) for name in names}
 
     def _worker(self, name: str) -> FleetWorker:
         machine = FleetMachine(id=name, name=name, class_name=CLASS, since="2026-11-26T12:00:00")
-        claim = claimed(self.store, f"{CLAIM}{name}", name)
-        claim.__enter__()
-        self._claims[name] = claim
+        lease = leased(self.store, f"{LEASE}{name}", name)
+        lease.__enter__()
+        self._leases[name] = lease
         with self.store.database.writing() as connection:
-            put_machine(self.store.database, connection, machine)
+            put_machine(connection, machine)
         study = replace(self._study, labs=self.labs, machine=name)
         return FleetWorker(
             machine=machine, engine=None, store=self.store, study_of=lambda run: study,  # type: ignore[arg-type]
@@ -195,7 +195,7 @@ class Fleet:
         )  # fmt: skip
 
     def dies(self, name: str) -> None:
-        self._claims.pop(name).__exit__(None, None, None)
+        self._leases.pop(name).__exit__(None, None, None)
         del self.workers[name]
 
     def comes(self, name: str) -> None:
@@ -204,7 +204,7 @@ class Fleet:
         self.workers[name]._settle()
 
     def end(self) -> None:
-        for name in tuple(self._claims):
+        for name in tuple(self._leases):
             self.dies(name)
 
     def jobs(self) -> list[Mapping[str, Any]]:
@@ -236,10 +236,9 @@ def begun(store: Store, machines: int = 2) -> SharedRun:
 
 
 def now(store: Store, run: SharedRun) -> SharedRun:
-    with store.database.reading() as connection:
-        found = find_run(connection, run.id)
-    assert found is not None
-    return found
+    stored = store.get(SharedRun, run.id)
+    assert stored is not None
+    return stored
 
 
 def turns_of(store: Store, run: SharedRun) -> list[Turn]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from dsharness.errors import EngineError
 from dsharness.process.command import Completed
 from dsharness.systems import readiness
-from dsharness.systems.ldap import freeipa
+from dsproducts.dirsrv import freeipa
 
 _DSE = "dn: cn=config\nnsslapd-ldapifilepath: /run/slapd-LAB-TEST.socket\nnsslapd-port: 389\n"
 

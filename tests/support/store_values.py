@@ -61,7 +61,7 @@ def prove_kill_keeps_what_was_stored(url: str | Path) -> None:
         kept = {one.id for one in store.samples()}
         assert set(told) <= kept
         assert len(kept) - len(told) <= 1  # stored, and killed before it could be printed
-        assert store.add_sample(sample("after"))
+        assert store.put(sample("after"))
 
 
 ODD_NAMES = ("c%", "c_", 'say "c"', "c\\", "é", "c:1", "{c}", "c")
@@ -74,9 +74,9 @@ def prove_campaigns_that_could_not_measure_are_found(store: Store) -> None:
             update={"unmeasured": {name: "no image"}, "chances": dict.fromkeys(ODD_NAMES, 0.1)}
         )
         campaign = UNFINISHED.model_copy(update={"id": str(number)})
-        store.add_campaign(campaign)
+        store.put(campaign)
         store.finish_campaign(campaign.id, unmeasured, "2026-11-21T13:00:00Z")
-    store.add_campaign(UNFINISHED.model_copy(update={"id": "open"}))
+    store.put(UNFINISHED.model_copy(update={"id": "open"}))
     for number, name in enumerate(ODD_NAMES):
         assert [each.id for each in store.campaigns_without(name)] == [str(number)]
 
@@ -85,7 +85,7 @@ def fill(store: Store) -> int:
     """Store until the disk is full; the number of samples that were kept."""
     for number in range(10_000):
         try:
-            store.add_sample(sample(str(number), log=os.urandom(20_000).hex()))
+            store.put(sample(str(number), log=os.urandom(20_000).hex()))
         except DiskFullError as error:
             if "no space left for the results database" in error.message:
                 return number
@@ -96,7 +96,7 @@ def fill(store: Store) -> int:
 def _write(url: str, prefix: str, count: int, lines: TextIO) -> int:
     with Store.open(url) as store:
         for number in range(count):
-            store.add_sample(sample(f"{prefix}{number}"))
+            store.put(sample(f"{prefix}{number}"))
             lines.write(f"{prefix}{number}\n")
             lines.flush()
     return 0

@@ -14,7 +14,7 @@ from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.open_campaigns import OpenCampaigns
-from dsbisect.studies import Study
+from dsbisect.study import Study
 from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError

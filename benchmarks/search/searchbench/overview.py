@@ -61,7 +61,7 @@ def overview(cells: Sequence[History]) -> str:
         f"## {MAIN}\n",
         rows(["right, runs, builds", *(cell.label.partition(", ")[2] for cell in main)], compared),
         "## Other histories\n",
-        rows(["histories", "right", "runs", "builds", "best peer"], map(_line, others)),
+        rows(["histories", "right", "runs", "builds", "best peer's right"], map(_line, others)),
     )
     return "\n".join(parts)
 
@@ -79,5 +79,5 @@ def _line(cell: History) -> list[str]:
         f"{ours.right:.2f}",
         f"{ours.runs:.0f}",
         f"{ours.builds:.1f}",
-        NOTHING if best is None else f"{best}: {cell.outcomes[best]}",
+        NOTHING if best is None else f"{best}: {cell.outcomes[best].right:.2f}",
     ]

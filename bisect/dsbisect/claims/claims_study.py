@@ -106,9 +106,7 @@ class ClaimsStudy:
             reached=reached,
             unreached=unreached,
         )
-        self.lab.store.add_finding(
-            Finding.now("claims", found, title=found.title, answer=found.summary)
-        )
+        self.lab.store.put(Finding.now("claims", found, title=found.title, answer=found.summary))
         return found
 
     def _measured(self, measurement: Measurement) -> Figures:

@@ -55,10 +55,10 @@ def explain(  # noqa: PLR0913 - each is an option
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
     from dslab.lab_conditions import default_workloads
-    from dsresults.compare.difference_shares import told
+    from dsresults.page.page_files import write_page
+    from dsresults.page.page_text import text_of
     from dsresults.profile_pair import stored_profiles
     from dsresults.report import default_folder
-    from dsresults.report.explanation_page import write_explanation
     from dsresults.store import Store
 
     checked = load_matrix(matrix)
@@ -82,6 +82,7 @@ def explain(  # noqa: PLR0913 - each is an option
     with Store.open(store) as opened, Watch() as watch:
         found = explain_difference(request, engine, opened, watch)
         profiles = stored_profiles(opened, (each.campaign for each in found.workloads))
-    page = write_explanation(output or default_folder(f"{fast}-{slow}-explained"), found, profiles)
-    text = "\n".join((*told(found), str(page)))
+    folder = output or default_folder(f"{fast}-{slow}-explained")
+    page = write_page(folder, "explanation", found.page(profiles), found)
+    text = f"{text_of(found.page())}\n\n{page}"
     typer.echo(found.model_dump_json(indent=2) if as_json else text)

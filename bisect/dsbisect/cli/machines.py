@@ -173,7 +173,7 @@ def drain(
 
     Example: dsbisect machines drain lab-2 --on postgresql://lab@db.example.org/dsbisect
     """
-    from dsresults.store.shared_records import drain_machine
+    from dsresults.store.fleet_records import drain_machine
 
     with shared_store(on) as store:
         machine = _member(store, name).machine
@@ -195,7 +195,8 @@ def forget(
     Example: dsbisect machines forget lab-2 --on postgresql://lab@db.example.org/dsbisect
     """
     from dsharness.errors import BusyError
-    from dsresults.store.shared_records import forget_machine
+    from dsharness.model import FleetMachine
+    from dsresults.store.documents import forget_document
 
     with shared_store(on) as store:
         member = _member(store, name)
@@ -204,7 +205,7 @@ def forget(
                 f"{member.machine.name} is alive", hint="end its worker first: Ctrl-C there"
             )
         with store.database.writing() as connection:
-            forget_machine(connection, member.machine.id)
+            forget_document(connection, FleetMachine, member.machine.id)
     told = f"{member.machine.name} is forgotten"
     _say(told, {"machine": member.machine.id, "forgotten": True}, as_json=as_json)
 
@@ -308,12 +309,10 @@ def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:
 
 def _turns_by_machine(store: Store) -> dict[str, str]:
     """What each machine has of the runs that are under way."""
-    from dsharness.model import RunState
+    from dsharness.model import RunState, SharedRun
     from dsmany.fleet import planned_turns
-    from dsresults.store.shared_records import find_runs
 
-    with store.database.reading() as connection:
-        runs = find_runs(store.database, connection, RunState.RUNNING)
+    runs = store.find(SharedRun, state=RunState.RUNNING)
     doing = {
         run.preparing: f"prepares run {run.id[:8]}"
         for run in runs

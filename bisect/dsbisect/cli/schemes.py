@@ -51,7 +51,7 @@ def schemes(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect schemes debian-12 debian-13
 
-    Example: dsbisect schemes debian-13-openldap --scheme ARGON2 --scheme SSHA512 --json
+    Example: dsbisect schemes debian-13 --scheme PBKDF2-SHA512 --scheme SSHA512 --json
     """
     from dsbisect.cli.search_progress import WatchOfLabs
     from dsbisect.cli.shown_output import shown_console

@@ -323,7 +323,7 @@ class ValidationWatch(Watch):
         self._say(f"  {', '.join(gates)}: {status}: {escape(why)}")
 
     def known(self, checks: Sequence[Check], title: str) -> None:
-        from dsvalidate.answer_files import HEADLINES  # signs: searches need not wait for it
+        from dsvalidate.validation_page import HEADLINES  # signs: searches need not wait for it
 
         headline = HEADLINES[answer_of(checks)]
         self._say(f"[bold]{headline}[/], as far as is known; still open: {escape(title)}")

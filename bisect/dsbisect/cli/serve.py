@@ -82,9 +82,10 @@ class StoredPages:
         return None
 
     def _index(self) -> str:
-        from dsresults.store_page import render_store
+        from dsresults.page.page_html import html_of
+        from dsresults.store_page import store_page
 
-        return render_store(str(self.store), self._watches(), list(self._answers()))
+        return html_of(store_page(str(self.store), self._watches(), list(self._answers())))
 
     def _answers(self) -> Iterator[StoredLine]:
         """The newest; campaigns that an answer rests on are in its report."""
@@ -110,7 +111,8 @@ class StoredPages:
         return [watch_state(name, tips_of(known, name), alarms) for name in watches_of(known)]
 
     def _watch(self, name: str, file: str) -> ServedPage | None:
-        from dsresults.watch.watch_page import PAGE, page_names, render_page
+        from dsresults.page.page_html import html_of
+        from dsresults.watch.watch_page import PAGE, page_names, watch_page
 
         state = next((each for each in self._watches() if each.id == name), None)
         if state is None:
@@ -120,7 +122,7 @@ class StoredPages:
         file = file or PAGE
         if file not in page_names(state):
             return None
-        return _page(render_page(state, file, reports="/report/"))
+        return _page(html_of(watch_page(state, file, reports="/report/")))
 
     def _report(self, name: str, file: str) -> ServedPage | None:
         from dsbisect.cli.stored_answers import stored_answer

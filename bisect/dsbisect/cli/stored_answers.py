@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsbisect.studies import KEPT
+from dsbisect.study import KEPT
 from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -71,8 +71,9 @@ def _commits(finding: Finding, store: Store, matrix: Matrix) -> Answered:
 
 def _validation(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsresults.stored_value import value_of
-    from dsvalidate.answer_files import answer_text, write_texts
+    from dsvalidate.answer_files import write_texts
     from dsvalidate.check import Validation
+    from dsvalidate.validation_page import answer_text
 
     found = value_of(Validation, finding)
     return Answered(
@@ -99,18 +100,19 @@ def _claims(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
 
 
 def _explanation(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
-    from dsresults.compare.difference_shares import DifferenceShares, told
+    from dsresults.compare.difference_shares import DifferenceShares
+    from dsresults.page.page_files import write_page
+    from dsresults.page.page_text import text_of
     from dsresults.profile_pair import stored_profiles
-    from dsresults.report.explanation_page import write_explanation
     from dsresults.stored_value import value_of
 
     found = value_of(DifferenceShares, finding)
     profiles = stored_profiles(store, (each.campaign for each in found.workloads))
     return Answered(
         value=found,
-        text="\n".join(told(found)),
+        text=text_of(found.page()),
         folder=f"{found.fast}-{found.slow}-explained",
-        write=lambda folder: write_explanation(folder, found, profiles),
+        write=lambda folder: write_page(folder, "explanation", found.page(profiles), found),
     )
 
 

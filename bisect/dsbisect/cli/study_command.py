@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from inspect import Parameter, Signature
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -29,13 +30,17 @@ from dsbisect.cli.common_options import (
     refuse_unread,
 )
 from dsbisect.cli.told_answers import tell_findings, tell_kept
-from dsbisect.studies import Endurance, Levels, Rows, Sizes, Study
+from dsbisect.studies import Endurance, Levels, Rows, Sizes
+from dsbisect.study import SearchStudy, Study
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from dsbisect.study_lab import Scene
+
+
+HOW, WHERE = "How it is searched", "Where it is measured, and how it is told"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +59,20 @@ class Circumstances:
     as_json: AsJson = False
 
 
-def command_of(kind: type[Study]) -> Callable[..., None]:
-    """Return the function that typer makes the command of."""
+def command_of(
+    kind: type[Study],
+    circumstances: type[Any] = Circumstances,
+    ask_it: Callable[[Any, Any], None] | None = None,
+) -> Callable[..., None]:
+    """Return the function that typer makes the command of; ``ask_it`` has the study answered."""
     names = set(kind.model_fields)
 
     def command(**words: Any) -> None:  # noqa: ANN401 - as typer reads them
         own = {name: _value(word) for name, word in words.items() if name in names}
         around = {name: word for name, word in words.items() if name not in names}
-        ask(_asked(kind, own), Circumstances(**around))
+        (ask_it or ask)(_asked(kind, own), circumstances(**around))
 
-    parameters = [*_of_study(kind), *_of_circumstances()]
+    parameters = [*_of_study(kind), *_of_circumstances(circumstances)]
     command.__doc__ = kind.__doc__
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -89,10 +98,11 @@ def _value(word: object) -> object:
 
 
 def _of_study(kind: type[Study]) -> Iterator[Parameter]:
-    """The settings come last of a study's own."""
+    """What is asked comes first, then how it is searched, and with which settings."""
     hints = get_type_hints(kind, include_extras=True)
-    own = [name for name in kind.model_fields if name != "settings"]
-    for name in (*own, "settings"):
+    own = dict.fromkeys(name for name in kind.model_fields if name in kind.__annotations__)
+    inherited = [name for name in kind.model_fields if name not in (*own, "settings")]
+    for name in (*own, *inherited, "settings"):
         field = kind.model_fields[name]
         plain, *more = get_args(hints[name])
         option = next(each for each in more if isinstance(each, ParameterInfo))
@@ -101,7 +111,9 @@ def _of_study(kind: type[Study]) -> Iterator[Parameter]:
             plain, default = str, Parameter.empty if field.is_required() else None
         elif default == ():
             plain, default = plain | None, None
-        yield _parameter(name, _on_command_line(plain), _with_range(option, field), default)
+        option = _with_range(option, field)
+        option.rich_help_panel = HOW if name in SearchStudy.model_fields else None
+        yield _parameter(name, _on_command_line(plain), option, default)
 
 
 def _on_command_line(plain: Any) -> Any:  # noqa: ANN401 - a type
@@ -125,10 +137,11 @@ def _with_range(option: ParameterInfo, field: FieldInfo) -> ParameterInfo:
     return made
 
 
-def _of_circumstances() -> Iterator[Parameter]:
-    hints = get_type_hints(Circumstances, include_extras=True)
-    for field in fields(Circumstances):
+def _of_circumstances(kind: type[Any]) -> Iterator[Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
         plain, option = get_args(hints[field.name])
+        option = type(option)(**{**vars(option), "rich_help_panel": WHERE})
         yield _parameter(field.name, plain, option, field.default)
 
 
@@ -174,12 +187,12 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
             scene=scene, engine=engine, store=store, watcher=watcher,
             relock=around.relock, keep=around.keep,
         )  # fmt: skip
-        answer = study.play(lab) if isinstance(study, Rows) else answered(study, lab)
-    if isinstance(study, Rows):
-        request = study.request(scene)
-        tell_findings(request, answer, around.output, as_json=around.as_json, command=command)
-    else:
-        tell_kept(answer, around.output, as_json=around.as_json)
+        if isinstance(study, Rows):
+            found = study.play(lab)
+            tell = partial(tell_findings, study.request(scene), found, command=command)
+        else:
+            tell = partial(tell_kept, answered(study, lab))
+    tell(around.output, as_json=around.as_json)
 
 
-levels, sizes, endurance = map(command_of, (Levels, Sizes, Endurance))
+levels, sizes, endurance = command_of(Levels), command_of(Sizes), command_of(Endurance)

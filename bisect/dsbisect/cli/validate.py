@@ -112,9 +112,10 @@ def validate(  # noqa: PLR0913 - each is an option
     from dsharness.containers.engine_probe import detect
     from dsresults.report import default_folder
     from dsresults.store import Store
-    from dsvalidate.answer_files import answer_text, write_answer
+    from dsvalidate.answer_files import write_answer
     from dsvalidate.attestation import private_key
     from dsvalidate.validation import validate as run
+    from dsvalidate.validation_page import answer_text
 
     signing = private_key(key) if key else None  # a wrong key is told now, not after the work
     engine = detect()

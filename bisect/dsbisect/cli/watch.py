@@ -257,7 +257,7 @@ def watch_set(
     with Store.open(store, create=False) as opened:
         known = _alarm({each.id: each for each in alarms_of(opened.findings("alarm"))}, alarm)
         event = AlarmEvent(alarm=known.id, at=moment(), state=AlarmState(state), note=note)
-        opened.add_finding(event.finding)
+        opened.put(event.finding)
     told = f"alarm {known.id}: {known.state.value} -> {state}"
     typer.echo(event.model_dump_json(indent=2) if as_json else told)
 
@@ -306,7 +306,7 @@ def watch_release(
         event = AlarmEvent(
             alarm=known.id, at=moment(), state=AlarmState.REPORTED, note=f"delivered: {place}"
         )
-        opened.add_finding(event.finding)
+        opened.put(event.finding)
     told = f"alarm {known.id}: {event.note}"
     typer.echo(event.model_dump_json(indent=2) if as_json else told)
 

@@ -27,10 +27,9 @@ MOST_SCATTER_PCT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommitsRequest:
-    """A search over commits, as a user spells it."""
+class CommitsAsked:
+    """What is asked of a repository, as it travels to other machines."""
 
-    matrix: Matrix
     workload: Workload
     settings: Settings
     repository: str
@@ -41,7 +40,6 @@ class CommitsRequest:
     paths: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
-    patches: tuple[Path, ...] = ()
     toolchain: str | None = None
     clean: bool = False  # build each from nothing
     proof: bool = True
@@ -51,6 +49,14 @@ class CommitsRequest:
     flat: bool = False  # every commit equally likely
     keep: bool = False
     profile: bool = False  # of both sides of what is found
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitsRequest(CommitsAsked):
+    """A search over commits on this machine."""
+
+    matrix: Matrix
+    patches: tuple[Path, ...] = ()
 
     def question(self, series_id: str, line: tuple[str, ...]) -> Question:
         """What is asked of these candidates."""

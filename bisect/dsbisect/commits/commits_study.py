@@ -150,7 +150,7 @@ def run_commits(
         }
     )
     if study.campaigns:
-        store.add_finding(findings.finding)
+        store.put(findings.finding)
     return CommitsResult(
         findings=findings,
         campaigns=tuple(study.campaigns),

@@ -9,18 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, JsonValue
+from pydantic import JsonValue
 
 from dsbisect.commits.commit_candidates import Sources, SourceSupply
 from dsbisect.commits.commit_range import Range, laid_range
-from dsbisect.commits.commits_request import CommitsRequest, surroundings_of
+from dsbisect.commits.commits_request import CommitsAsked, CommitsRequest, surroundings_of
 from dsbisect.commits.commits_study import CommitsStudy
 from dsbisect.commits.source_lab import ends_lab, source_supply
 from dsbisect.search_options import SearchOptions
@@ -30,7 +30,6 @@ from dsbuilds.history.repository import Repository, origin_of
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
 from dsharness.errors import SourceError
-from dsharness.matrix import find_settings
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import (
     Campaign,
@@ -61,42 +60,18 @@ BELOW = "refs/dsbisect/"
 ENDS = "refs/heads/dsbisect/"  # a branch that no release is made from
 
 
-def _listed(patches: object) -> object:
-    """An older version kept them by name, and so one of each name."""
-    if not isinstance(patches, dict):
-        return patches
-    return [{"name": name, "text": text} for name, text in patches.items()]
-
-
 class CommitsDocument(Value):
     """What a worker must know; nothing in it is secret."""
 
     kind: Literal["commits"] = "commits"
     matrix: MatrixTexts
-    repository: str
+    asked: CommitsAsked
     remotes: tuple[str, ...]
     place: str
     below: str
-    good: str
-    bad: str
     points: tuple[str, ...]
     notes: tuple[str, ...]
-    workload: Workload
-    settings: str
-    metric: str
-    first_parent: bool
-    paths: tuple[str, ...]
-    fixes: tuple[str, ...]
-    edits: tuple[str, ...]
-    patches: Annotated[tuple[NamedText, ...], BeforeValidator(_listed)]
-    toolchain: str | None
-    proof: bool
-    scatter_pct: float | None
-    backports: bool
-    prior: dict[str, float]
-    flat: bool
-    keep: bool = False
-    profile: bool = False
+    patches: tuple[NamedText, ...]
     options: SearchOptions
 
 
@@ -112,34 +87,19 @@ def document_of(
     else:
         origin = origin_of(ask.repository)
         place = str(Path(ask.repository).expanduser().resolve()) if origin.folder else origin.source
+    words = {each.name: getattr(ask, each.name) for each in fields(CommitsAsked)}
+    named = {"good": scope.good, "bad": scope.bad, "fixes": fixes}
     document = CommitsDocument(
         matrix=MatrixTexts.of(ask.matrix),
-        repository=without_credentials(ask.repository),
+        asked=CommitsAsked(**{**words, **named, "repository": without_credentials(ask.repository)}),
         remotes=tuple(map(without_credentials, repository.remotes)),
         place=without_credentials(place),
         below=below,
-        good=scope.good,
-        bad=scope.bad,
         points=scope.points,
         notes=scope.notes,
-        workload=ask.workload,
-        settings=ask.settings.id,
-        metric=ask.metric,
-        first_parent=ask.first_parent,
-        paths=ask.paths,
-        fixes=fixes,
-        edits=ask.edits,
         patches=tuple(
             NamedText(name=path.name, text=path.read_text(encoding="utf-8")) for path in ask.patches
         ),
-        toolchain=ask.toolchain,
-        proof=ask.proof,
-        scatter_pct=ask.scatter_pct,
-        backports=ask.backports,
-        prior=dict(ask.prior),
-        flat=ask.flat,
-        keep=ask.keep,
-        profile=ask.profile,
         options=options,
     )
     return document.model_dump(mode="json")
@@ -171,28 +131,10 @@ class SharedCommits:
     def of(cls, run: SharedRun) -> SharedCommits:
         """A run's request as it was asked."""
         document = document_in(CommitsDocument, run)
-        matrix = document.matrix.loaded(run)
         ask = CommitsRequest(
-            matrix=matrix,
-            workload=document.workload,
-            settings=find_settings(matrix, document.settings),
-            repository=document.repository,
-            good=document.good,
-            bad=document.bad,
-            metric=document.metric,
-            first_parent=document.first_parent,
-            paths=document.paths,
-            fixes=document.fixes,
-            edits=document.edits,
+            **vars(document.asked),
+            matrix=document.matrix.loaded(run),
             patches=tuple(patch.kept(run) for patch in document.patches),
-            toolchain=document.toolchain,
-            proof=document.proof,
-            scatter_pct=document.scatter_pct,
-            backports=document.backports,
-            prior=document.prior,
-            flat=document.flat,
-            keep=document.keep,
-            profile=document.profile,
         )
         return cls(ask=ask, document=document, started_at=run.started_at)
 
@@ -217,9 +159,10 @@ class SharedCommits:
                 if asked.below
                 else "with `--refs URL` they travel through a bare repository that all can reach",
             ) from error
-        repository = replace(found, source=asked.repository, remotes=asked.remotes, users=None)
+        repository = replace(found, source=self.ask.repository, remotes=asked.remotes, users=None)
         scope = laid_range(self.ask, repository)
-        if (scope.good, scope.bad, scope.points) != (asked.good, asked.bad, asked.points):
+        ends = (self.ask.good, self.ask.bad, asked.points)
+        if (scope.good, scope.bad, scope.points) != ends:
             raise SourceError(
                 f"{asked.place} leads from {scope.good} to {scope.bad} another way than where "
                 "the search was asked",

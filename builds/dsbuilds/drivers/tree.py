@@ -42,7 +42,6 @@ from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive, first_free
 
-LIBEXEC = Path(__file__).parents[1] / "libexec"
 SCRIPT_NAME = "build-tree"  # in the product's folder
 REVISION = 2  # raise when a build of the same source comes out differently
 SERVER = "opt/*/sbin"
@@ -92,9 +91,8 @@ class TreeOrder:
 
 def scripts() -> dict[str, Path]:
     """What builds trees, by product."""
-    own = {path.parent.name: path for path in sorted(LIBEXEC.glob(f"*/{SCRIPT_NAME}"))}
     found = ((name, file_of_product(name, SCRIPT_NAME)) for name in product_ids())
-    return own | {name: path for name, path in found if path}
+    return {name: path for name, path in found if path}
 
 
 def scripts_text() -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dsbuilds.edits.dirsrv.rounds import CRounds, RustRounds
-from dsbuilds.edits.dirsrv.scheme_edits import DefaultScheme
+from typing import cast
+
 from dsbuilds.edits.edit import Edit
 from dsharness.errors import UsageError
+from dsharness.product_folder import OfProducts, ProductFolder
 from dsharness.yaml_files.problems import shown, suggestion
 
-_ALL: tuple[Edit, ...] = (DefaultScheme(), RustRounds(), CRounds())
-EDITS: dict[str, Edit] = {edit.name: edit for edit in _ALL}
+
+def _edits_of(folder: ProductFolder) -> dict[str, Edit]:
+    edits = cast("tuple[Edit, ...]", folder.part("edits") or ())
+    return {edit.name: edit for edit in edits}
+
+
+EDITS: OfProducts[Edit] = OfProducts(_edits_of)
 
 
 def parse(text: str) -> tuple[Edit, str]:

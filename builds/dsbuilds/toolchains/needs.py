@@ -292,6 +292,6 @@ def _eras(files: Files) -> tuple[str, Eras]:
     if product is None or known is None:
         raise BuildError(
             f"unbuildable: {why_no_source(has) if product is None else product}",
-            hint="name a repository of a product that the lab builds: docs/products.md",
+            hint="name a repository of a product that the lab builds: docs/drivers.md",
         )
     return product, known

@@ -16,15 +16,14 @@ from dsharness.loads.load_driver import (
 from dsharness.product_folder import OfProducts
 
 LOADS: OfProducts[Load] = OfProducts(
-    {"ldapload": Ldapload(), "ldclt": Ldclt()},
-    lambda folder: folder.loads,
+    lambda folder: folder.loads, ldapload=Ldapload(), ldclt=Ldclt()
 )
 
 LIVE: OfProducts[LiveLoad] = OfProducts(
-    {"ldapload": Ldapload()},
     lambda folder: {
         tool: load for tool, load in folder.loads.items() if isinstance(load, LiveLoad)
     },
+    ldapload=Ldapload(),
 )
 
 __all__ = [

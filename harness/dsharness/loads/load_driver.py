@@ -1,6 +1,6 @@
 """What the lab asks of a tool that applies a load.
 
-A driver is a class that satisfies ``Load``, listed in ``dsharness.loads.LOADS``.
+A driver is a class that satisfies ``Load``, one of its product's ``PRODUCT``.
 
 A run counts exactly as many operations as it began, so that no CPU time belongs to an operation
 that was not counted. Their number follows from how fast the server was so far.

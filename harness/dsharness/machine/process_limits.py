@@ -27,7 +27,7 @@ class ProcessLimit:
 
 
 LIMITS = (
-    # OpenLDAP has a table of 1,024; the lab itself needs some for each container.
+    # A server may have a table of 1,024; the lab itself needs some for each container.
     ProcessLimit(kind=resource.RLIMIT_NOFILE, flag="-n", what="open files", least=1024),
     ProcessLimit(kind=resource.RLIMIT_NPROC, flag="-u", what="processes", least=512),
     ProcessLimit(

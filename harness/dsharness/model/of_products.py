@@ -38,13 +38,10 @@ class OneOf:
 class AnySystem:
     """Marks a field that holds the name of a driver of any product."""
 
-    def __init__(self, *own: str) -> None:
-        self._own = own
-
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """Take the words that there are."""
         del source, handler
         added = (name for folder in product_folders().values() for name in folder.systems)
-        return core_schema.literal_schema(sorted([*self._own, *added]))
+        return core_schema.literal_schema(sorted(added))

@@ -34,10 +34,7 @@ class Family(StrEnum):
 
 
 # Which driver makes and serves it.
-SystemName = Annotated[
-    str,
-    AnySystem("dirsrv", "dirsrv-tree", "freeipa", "aldpro", "openldap"),
-]
+SystemName = Annotated[str, AnySystem()]
 
 
 class Os(Value):

@@ -28,16 +28,14 @@ from dsharness.yaml_files.problems import suggestion
 from dsharness.yaml_files.shape import read_checked
 
 V = TypeVar("V", bound=Value)
-HINT = "correct the file; docs/products.md says what each key means"
+HINT = "correct the file; docs/drivers.md says what each key means"
 
 
 @cache
 def folders_in(folder: Path | None = None) -> Mapping[str, Path]:
     """Where the data of each product are, by its id: of all that there are, or below a folder."""
     if folder is None:
-        own = folders_in(Path(__file__).parent)
-        known = {**own, **{name: each.folder for name, each in product_folders().items()}}
-        return dict(sorted(known.items()))
+        return {name: product.folder for name, product in product_folders().items()}
     return {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{MAIN}"))}
 
 
@@ -94,7 +92,7 @@ def source_system(name: str, folder: Path | None = None) -> SystemName:
     if found is None:
         raise MatrixError(
             f"nothing serves {product(name, folder).title} from a source tree",
-            hint=f"name a driver as `source_system` in its {MAIN}: docs/products.md",
+            hint=f"name a driver as `source_system` in its {MAIN}: docs/drivers.md",
         )
     return found
 
@@ -209,7 +207,7 @@ def packages_of(row: Row) -> ProductPackages:
         kind = "deb" if row.family is Family.APT else "rpm"
         raise MatrixError(
             f"{row.id}: how {known.title} is packaged as {kind} is not known",
-            hint=f"say it in product.yaml of {product_of(row)}: docs/products.md",
+            hint=f"say it in product.yaml of {product_of(row)}: docs/drivers.md",
         )
     return found
 

@@ -1,6 +1,6 @@
 """What the lab asks of a kind of server, and where a load reaches one.
 
-A driver is a class that satisfies ``System``, listed in ``dsharness.systems.SYSTEMS``.
+A driver is a class that satisfies ``System``, one of its product's ``PRODUCT``.
 """
 
 from __future__ import annotations

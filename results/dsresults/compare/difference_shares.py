@@ -1,4 +1,4 @@
-"""An attributed difference, and its text: the answer first, then what it rests on. Pure."""
+"""An attributed difference, and its page: the answer first, then what it rests on. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,22 @@ from pydantic import Field
 from dsharness.model import Value
 from dsresults.compare.comparison_table import Estimate
 from dsresults.compare.factor_shares import FactorShares
-from dsresults.number_text import milliseconds, percent, significant, times
-from dsresults.profile_pair import FunctionChange
-from dsresults.times_table import TimesRow, times_cells
+from dsresults.number_text import counted, milliseconds, percent, significant, times
+from dsresults.page.page import (
+    Bullets,
+    Card,
+    Content,
+    Fold,
+    Listing,
+    Page,
+    Section,
+    Table,
+    code,
+    or_dash,
+)
+from dsresults.profile_pair import FunctionChange, ProfilePair
+from dsresults.profile_section import profile_section, times_table
+from dsresults.times_table import TimesRow
 
 SERVER = "server"
 SERVER_TITLE = "the server build and its libraries, together"
@@ -76,23 +89,42 @@ class DifferenceShares(Value):
     )
     command: str = Field(default="", description="continues, or adds runs with a larger --runs")
 
+    @property
+    def inconclusive(self) -> bool:
+        """A difference that nothing explains is an answer, too."""
+        return False
 
-def told(found: DifferenceShares) -> Iterator[str]:
-    """The answer first, then what it rests on."""
-    yield from answers(found)
-    for each in found.workloads:
-        yield f"\n{each.workload}: {each.title}"
-        yield from _shares(each)
-        yield from _arms(each)
-        yield from _seen(found, each)
-    if found.impossible:
-        yield "\ncannot be made:"
-        yield from (f"  {name}: {why}" for name, why in found.impossible.items())
-    if found.notes:
-        yield "\nwhat the workloads show together:"
-        yield from (f"  {note}" for note in found.notes)
-    yield from _settings(found)
-    yield f"\nagain, from the stored runs: {found.command}"
+    def page(self, profiles: Sequence[ProfilePair] = ()) -> Page:
+        """Return it; profiles say more of where time goes than what is kept of them here."""
+        title = f"{self.fast} to {self.slow}, explained"
+        impossible = [f"{name}: {why}" for name, why in self.impossible.items()]
+        return Page(
+            title=title,
+            about=[f"Settings {self.settings}, compared by CPU time per operation at usual speed"],
+            answer=[Card(headline=f"{sentence}.") for sentence in answers(self)],
+            parts=(
+                *self.notes,
+                *(
+                    Section(
+                        title=(code(each.workload), f": {each.title}"),
+                        parts=[
+                            *_shares(each),
+                            *_arms(each),
+                            *(() if profiles else _seen(self, each)),
+                        ],
+                    )
+                    for each in self.workloads
+                ),
+                *(
+                    [Section(title="Cannot be made", parts=[Bullets(items=impossible)])]
+                    if impossible
+                    else []
+                ),
+                *([profile_section(profiles)] if profiles else []),
+                *_settings(self),
+                Section(title="Again, from the stored runs", parts=[Listing(lines=[self.command])]),
+            ),
+        )
 
 
 def answers(found: DifferenceShares) -> tuple[str, ...]:
@@ -118,81 +150,113 @@ def _answer(found: DifferenceShares, each: WorkloadShares) -> str:
     return f"{begin}: {', '.join(parts)}{order}"
 
 
-def _shares(each: WorkloadShares) -> Iterator[str]:
-    shares, width = each.shares, max(map(len, [*each.factors.values(), TOGETHER])) + 2
-    lines = [
-        (each.factors[one.factor], one.ratio, f"{one.percent:6.0f} % of the difference")
+def _shares(each: WorkloadShares) -> Iterator[Content]:
+    shares = each.shares
+    rows = [
+        (
+            each.factors[one.factor],
+            f"{spelled(one.ratio)}{_unseen(one.ratio)}",
+            f"{one.percent:.0f} %",
+        )
         for one in shares.shares
     ]
-    lines += [(TOGETHER, one.ratio, "") for one in shares.interactions]
-    for title, ratio, part in lines:
-        yield f"  {title:{width}}{spelled(ratio):27}{part}{_unseen(ratio)}".rstrip()
+    rows += [
+        (TOGETHER, f"{spelled(one.ratio)}{_unseen(one.ratio)}", "") for one in shares.interactions
+    ]
     if shares.differs:
-        yield f"  {'unexplained':{width}}{_factor(shares.unexplained)}"
+        rows.append(("unexplained", _factor(shares.unexplained), ""))
+    rows.append(("the whole difference", spelled(shares.total), ""))
+    yield Table(
+        kind="changes whole",
+        caption="What of the difference comes from what: factors that multiply to the whole, with "
+        "intervals of 95 %",
+        columns=("factor", "share", "of the difference"),
+        rows=rows,
+    )
     if shares.shares and not shares.whole:
         orders = " or ".join(", then ".join(order) for order in shares.orders)
-        yield f"  Only in the order {orders}: the later share has what both do only together."
+        yield f"Only in the order {orders}: the later share has what both do only together."
     for factor, texts in each.meanings.items():
-        yield from (f"  {factor}: {text}" for text in texts)
+        yield from (f"{factor}: {text}" for text in texts)
 
 
-def _arms(each: WorkloadShares) -> Iterator[str]:
-    """A table of what was measured."""
+def _arms(each: WorkloadShares) -> Iterator[Content]:
     parts = [factor for factor in each.factors if factor != SERVER]
-    heads = [SERVER, *parts, "CPU per operation", "runs", "a run varies by"]
-    yield from _table([heads, *([*_cells(arm, parts)] for arm in each.arms)])
+    yield Table(
+        kind="changes",
+        caption="What was measured: each arm is one row's server, with what the other row stores "
+        "where it says so",
+        columns=(SERVER, *parts, "CPU per operation", "runs", "a run varies by"),
+        rows=[
+            (
+                arm.server,
+                *(arm.parts[part] for part in parts),
+                or_dash(arm.cpu_us_per_op, milliseconds),
+                str(arm.runs),
+                percent(arm.varies_pct),
+            )
+            for arm in each.arms
+        ],
+    )
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows whose columns stand under each other; the first has their names."""
-    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
-        yield f"  {''.join(cells).rstrip()}"
-
-
-def _seen(found: DifferenceShares, each: WorkloadShares) -> Iterator[str]:
+def _seen(shares: DifferenceShares, each: WorkloadShares) -> Iterator[Content]:
     """What runs of their own showed of both servers, where they were asked for."""
-    sides = [found.fast, found.slow]
+    sides = (shares.fast, shares.slow)
     for title, changes in (
         ("own CPU time, µs per operation", each.functions),
         ("own instructions per operation", each.instructions),
     ):
         if changes:
-            rows = [
-                [change.function, significant(change.before), significant(change.after)]
-                for change in changes
-            ]
-            yield from _table([[title, *sides], *rows])
+            yield Table(
+                kind="changes",
+                columns=(title, *sides),
+                rows=[
+                    (code(change.function), significant(change.before), significant(change.after))
+                    for change in changes
+                ],
+            )
     if each.times:
-        heads = [f"{side} {percentile}" for side in sides for percentile in ("p50", "p99")]
-        rows = [list(times_cells(row)) for row in each.times]
-        yield from _table([["by the server's log, µs", "", *heads], *rows])
-    yield from (f"  not seen: {note}" for note in each.unprofiled)
+        yield times_table(sides, each.times)
+    yield from (f"Not seen: {why}" for why in each.unprofiled)
 
 
 MOST_SETTINGS = 20
 MOST_LETTERS = 60
 
 
-def _settings(found: DifferenceShares) -> Iterator[str]:
-    """Those that both have; of the others, how many there are."""
-    if not found.configuration:
+def _settings(shares: DifferenceShares) -> Iterator[Content]:
+    """Those that both have; of the others how many there are, and behind a click all of them."""
+    if not shares.configuration:
         return
-    both = [each for each in found.configuration if each.fast and each.slow]
-    yield f"\nsettings in force that differ, from {found.fast} to {found.slow}:"
-    for each in both[:MOST_SETTINGS]:
-        yield f"  {each.name}: {each.fast[:MOST_LETTERS]} to {each.slow[:MOST_LETTERS]}"
-    gone = sum(not each.slow for each in found.configuration)
-    new = sum(not each.fast for each in found.configuration)
+    sides = (shares.fast, shares.slow)
+    rows = [(code(each.name), each.fast, each.slow) for each in shares.configuration]
+    both = [(code(each.name), each.fast[:MOST_LETTERS], each.slow[:MOST_LETTERS])
+            for each in shares.configuration if each.fast and each.slow]  # fmt: skip
     counts = {
         "more that both have": len(both[MOST_SETTINGS:]),
-        f"that only {found.fast} has": gone,
-        f"that only {found.slow} has": new,
+        f"that only {shares.fast} has": sum(not each.slow for each in shares.configuration),
+        f"that only {shares.slow} has": sum(not each.fast for each in shares.configuration),
     }
-    more = [f"{number} {which}" for which, number in counts.items() if number]
-    if more:
-        yield f"  and {', '.join(more)}: --json has all"
+    more = ", ".join(f"{number} {which}" for which, number in counts.items() if number)
+    yield Section(
+        title="Settings in force that differ",
+        parts=(
+            Table(kind="changes", columns=("setting", *sides), rows=both[:MOST_SETTINGS]),
+            *([f"And {more}: --json has all."] if more else []),
+            *([_all_settings(rows, sides)] if more else []),
+        ),
+    )
+
+
+def _all_settings(rows: Sequence[Sequence[Content]], sides: tuple[str, str]) -> Fold:
+    table = Table(
+        kind="changes",
+        columns=("setting", *sides),
+        rows=rows,
+        caption="As each server tells them; empty where it has none.",
+    )
+    return Fold(title=f"All {counted(len(rows), 'setting')}", parts=[table])
 
 
 def changed_settings(
@@ -207,17 +271,9 @@ def changed_settings(
     return tuple(sorted(changed, key=lambda each: not (each.fast and each.slow)))
 
 
-def _cells(arm: ArmFigures, parts: list[str]) -> Iterator[str]:
-    yield arm.server
-    yield from (arm.parts[part] for part in parts)
-    yield milliseconds(arm.cpu_us_per_op) if arm.cpu_us_per_op is not None else "-"
-    yield str(arm.runs)
-    yield percent(arm.varies_pct)
-
-
 def _unseen(ratio: Estimate) -> str:
     low, high = ratio.interval or (0.0, 1.0)
-    return "  (may be none)" if low <= 1 <= high else ""
+    return ", may be none" if low <= 1 <= high else ""
 
 
 def spelled(ratio: Estimate) -> str:

@@ -7,7 +7,7 @@ HTML only; everything else stands in all three.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, Union
 
 from dsresults.number_text import significant
@@ -43,7 +43,7 @@ class Span:
     link: str = ""
 
 
-def code(words: str, link: str = "") -> Span:
+def code(words: Content, link: str = "") -> Span:
     return Span(words=words, kind="code", link=link)
 
 
@@ -198,10 +198,11 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Parts next to each other where there is room."""
+    """Parts next to each other where there is room; one with a name is scrolled by its keys."""
 
     parts: Sequence[Content]
     kind: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +217,7 @@ class Page:
     key: str = ""  # by which a written page is known to say the same
     every_s: int | None = None  # after so many seconds a browser reads it again
     above: Content = ""  # where it belongs to, as a link
-    kinds: frozenset[str] = field(default_factory=frozenset)
+    sortable: bool = False  # by the one script that a page may have
 
 
 class Answer(Protocol):

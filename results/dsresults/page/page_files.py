@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from dsharness.errors import DsbisectError, UsageError
 from dsharness.process.command import atomic_write, disk_error
-from dsresults.page.page import Answer
+from dsresults.page.page import Answer, Page
 from dsresults.page.page_html import html_of
 
 
@@ -57,11 +57,16 @@ def _told(folder: Path) -> Iterator[None]:
 
 def write_answer(folder: Path, name: str, answer: Answer) -> Path:
     """Write NAME.json and NAME.html, each completely or not at all; return the page's path."""
-    page = folder / f"{name}.html"
-    html = html_of(answer.page())  # before any file: a page that cannot be drawn leaves none
+    return write_page(folder, name, answer.page(), answer)
+
+
+def write_page(folder: Path, name: str, page: Page, answer: Answer) -> Path:
+    """Write an answer with a page that says more than its own."""
+    path = folder / f"{name}.html"
+    html = html_of(page)  # before any file: a page that cannot be drawn leaves none
     facts = answer.model_dump_json(indent=2) + "\n"
-    write_files(folder, {f"{name}.json": facts, page.name: html})
-    return page
+    write_files(folder, {f"{name}.json": facts, path.name: html})
+    return path
 
 
 def _unwritable(folder: Path, error: OSError) -> DsbisectError:

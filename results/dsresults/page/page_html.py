@@ -129,7 +129,11 @@ class _Body:
             case Card():
                 yield self._card(part, level)
             case Grid():
-                yield element("div", *self._parts(part.parts, level), kind=part.kind)
+                named = {"tabindex": "0", "role": "region"} if part.label else {}
+                yield element(
+                    "div", *self._parts(part.parts, level), kind=part.kind, aria_label=part.label,
+                    **named,
+                )  # fmt: skip
             case Chart():
                 yield self._figure(part)
             case Table():
@@ -192,12 +196,13 @@ class _Body:
 
     def _section(self, section: Section, level: int) -> Element:
         name = section.id or f"s{next(self._numbers)}"
-        heading = element(f"h{level}", *self._line(section.title), id=name)
+        heading = element(f"h{level}", *self._line(section.title), id=f"{name}-title")
         inside = self._parts(section.parts, level + 1)
-        return element("section", heading, *inside, kind=section.kind, aria_labelledby=name)
+        facts = {"id": section.id, "aria_labelledby": f"{name}-title"}
+        return element("section", heading, *inside, kind=section.kind, **facts)
 
     def _card(self, card: Card, level: int) -> Element:
-        kind = f"answer {card.kind}".strip()
+        kind = card.kind if card.kind == "plain" else f"answer {card.kind}".strip()
         title = [element(f"h{level}", *self._line(card.title))] if card.title else []
         headline = Paragraph(words=card.headline, kind="headline")
         inside = self._parts(([headline] if card.headline else []) + [*card.parts], level)

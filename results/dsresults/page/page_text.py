@@ -53,7 +53,7 @@ def _part(part: Content) -> Iterator[str]:  # noqa: C901 - a case for each kind
         case Grid():
             yield from _parts(part.parts)
         case Table():
-            yield from _table(part)
+            yield from (*_table(part), "")
         case Facts():
             for name, said in part.facts.items():
                 if words := plain_words(said):

@@ -11,17 +11,19 @@ import ipaddress
 import json
 import os
 import sqlite3
+import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from sqlalchemy import (
     Connection,
     Engine,
     NullPool,
     QueuePool,
+    RowMapping,
     Table,
     Text,
     column,
@@ -30,6 +32,7 @@ from sqlalchemy import (
     inspect,
     select,
     table,
+    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
@@ -44,6 +47,7 @@ from dsharness.errors import (
 from dsresults.store.location import Location
 from dsresults.stored_value import MOST_NAMED, warn
 
+V = TypeVar("V")
 VERSION_TABLE = "dsbisect_schema"
 ELSEWHERE = "name another one with --store, $DSBISECT_STORE or --on"
 
@@ -261,6 +265,16 @@ class Database:
             self._told.add(error.message)
             self.tell(f"left out: {error.message}")
 
+    def readable(
+        self, decode: Callable[[RowMapping], V], rows: Iterable[RowMapping]
+    ) -> Iterator[V]:
+        """What rows hold; one that cannot be read is left out, and told once."""
+        for row in rows:
+            try:
+                yield decode(row)
+            except UnreadableError as error:
+                self.left_out(error)
+
     @property
     def embedded(self) -> bool:
         return self.engine.dialect.name == "sqlite"
@@ -299,13 +313,27 @@ class Database:
             hint="upgrade dsbisect here too, then start again: every finished sample is stored",
         )
 
-    def insert_new(self, connection: Connection, table: Table, row: Mapping[str, object]) -> bool:
-        """Insert; False, and nothing is done, if the id exists."""
-        insert = sqlite.insert if self.embedded else postgresql.insert
-        statement = insert(table).values(row).on_conflict_do_nothing(index_elements=["id"])
-        # Without the option SQLAlchemy forgets the count of an INSERT on PostgreSQL.
-        done = connection.execute(statement, execution_options={"preserve_rowcount": True})
-        return done.rowcount == 1
+
+def embedded(connection: Connection) -> bool:
+    """Whether the database is a file of this machine."""
+    return connection.dialect.name == "sqlite"
+
+
+def insert_new(connection: Connection, table: Table, row: Mapping[str, object]) -> bool:
+    """Insert; False, and nothing is done, if its key exists."""
+    insert = sqlite.insert if embedded(connection) else postgresql.insert
+    statement = insert(table).values(row).on_conflict_do_nothing()
+    # Without the option SQLAlchemy forgets the count of an INSERT on PostgreSQL.
+    done = connection.execute(statement, execution_options={"preserve_rowcount": True})
+    return done.rowcount == 1
+
+
+def clock_us(connection: Connection) -> int:
+    """The time by one clock for all machines: the database's, where it has one."""
+    if embedded(connection):
+        return time.time_ns() // 1000
+    clock = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    return int(connection.execute(clock).scalar_one())
 
 
 def revision(connection: Connection) -> str | None:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, NoReturn, TextIO
+from typing import Annotated, Any, Literal, NoReturn, TextIO
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Select, select
 
 from dsharness.errors import StoreError, UnreadableError, UsageError
 from dsharness.model import Campaign, Finding, Image, Sample, Turn, Value
 from dsharness.model.value import MOST
 from dsresults.store.database import Database
-from dsresults.store.records import put_campaign, put_finding, put_image, put_sample, put_turn
+from dsresults.store.documents import decode_document, documents_of, put_document
+from dsresults.store.records import put
 from dsresults.store.tables import (
-    CAMPAIGNS,
-    FINDINGS,
-    IMAGES,
+    DOCUMENTS,
     SAMPLES,
     TURNS,
+    Row,
     decode,
+    iso_time,
+    microseconds,
 )
-from dsresults.stored_value import MOST_NAMED, explain
+from dsresults.stored_value import MOST_NAMED, OTHER, explain
 
 FORMAT = 1
 BATCH = 500
@@ -88,25 +90,42 @@ def write_lines(database: Database, stream: TextIO) -> int:
     count = 0
     with database.reading() as connection:
         _write(stream, Header())
-        for table, order in (
-            (IMAGES, IMAGES.c.added_us),
-            (CAMPAIGNS, CAMPAIGNS.c.started_us),
-            (TURNS, TURNS.c.campaign_id),
-            (SAMPLES, SAMPLES.c.started_us),
-            (FINDINGS, FINDINGS.c.found_us),
-        ):
-            found = connection.execution_options(yield_per=BATCH).execute(
-                select(table).order_by(order, table.c.id)
-            )
-            for row in found.mappings():
-                try:
-                    record = _record(table, dict(row))
-                except UnreadableError as error:
-                    database.left_out(error)
-                    continue
-                _write(stream, record)
+        for query, record in _everything():
+            rows = connection.execution_options(yield_per=BATCH).execute(query).mappings()
+            for line in database.readable(record, iter(rows)):
+                _write(stream, line)
                 count += 1
     return count
+
+
+def _everything() -> Iterator[tuple[Select[Any], Callable[[Row], AnyRecord]]]:
+    """What is exported, in this order, and how each row becomes a line."""
+    in_time = (DOCUMENTS.c.time_us, DOCUMENTS.c.id)
+    yield documents_of(Image).order_by(*in_time), _image_record
+    yield (
+        documents_of(Campaign).order_by(*in_time),
+        lambda row: CampaignRecord(value=decode_document(Campaign, row)),
+    )
+    yield (
+        select(TURNS).order_by(TURNS.c.campaign_id, TURNS.c.id),
+        lambda row: TurnRecord(value=decode(Turn, row)),
+    )
+    yield (
+        select(SAMPLES).order_by(SAMPLES.c.started_us, SAMPLES.c.id),
+        lambda row: SampleRecord(value=decode(Sample, row)),
+    )
+    yield (
+        documents_of(Finding).order_by(*in_time),
+        lambda row: FindingRecord(value=decode_document(Finding, row)),
+    )
+
+
+def _image_record(row: Row) -> ImageRecord:
+    value = decode_document(Image, row)
+    try:
+        return ImageRecord(added_at=iso_time(row["time_us"]), value=value)
+    except OverflowError as error:
+        raise UnreadableError(f"the time of image {value.key!r} is none", hint=OTHER) from error
 
 
 def write_log(stream: TextIO, recorded: Iterable[tuple[Campaign, Iterable[Sample]]]) -> None:
@@ -150,33 +169,23 @@ def read_lines(
             try:
                 if isinstance(record, FindingRecord):
                     check(record.value)
-                done = _put(database, connection, record, done)
+                done = _put(connection, record, done)
             except StoreError as error:
                 place = f"{source}, line {number}"
                 raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
     return done
 
 
-def _put(database: Database, connection: Connection, record: AnyRecord, done: Imported) -> Imported:
-    match record:
-        case Header():
-            return done
-        case ImageRecord():
-            new = put_image(database, connection, record.value, added_at=record.added_at)
-            counted = replace(done, images=done.images + 1)
-        case CampaignRecord():
-            new = put_campaign(database, connection, record.value)
-            counted = replace(done, campaigns=done.campaigns + 1)
-        case TurnRecord():
-            new = put_turn(database, connection, record.value)
-            counted = replace(done, turns=done.turns + 1)
-        case FindingRecord():
-            new = put_finding(database, connection, record.value)
-            counted = replace(done, findings=done.findings + 1)
-        case SampleRecord():
-            new = put_sample(database, connection, record.value)
-            counted = replace(done, samples=done.samples + 1)
-    return counted if new else replace(done, known=done.known + 1)
+def _put(connection: Connection, record: AnyRecord, done: Imported) -> Imported:
+    if isinstance(record, Header):
+        return done
+    if isinstance(record, ImageRecord):
+        time_us = microseconds(record.added_at, f"added_at of image {record.value.key!r}")
+        new = put_document(connection, record.value, time_us=time_us)
+    else:
+        new = put(connection, record.value)
+    counted = f"{record.record}s" if new else "known"
+    return replace(done, **{counted: getattr(done, counted) + 1})
 
 
 def _parse(line: str, place: str, hint: str) -> AnyRecord:
@@ -198,18 +207,6 @@ def _parse(line: str, place: str, hint: str) -> AnyRecord:
             hint="upgrade dsbisect; nothing was read",
         )
     return record
-
-
-def _record(table: Table, row: dict[str, object]) -> AnyRecord:
-    if table is IMAGES:
-        return ImageRecord(added_at=str(row["added_at"]), value=decode(Image, row))
-    if table is CAMPAIGNS:
-        return CampaignRecord(value=decode(Campaign, row))
-    if table is FINDINGS:
-        return FindingRecord(value=decode(Finding, row))
-    if table is TURNS:
-        return TurnRecord(value=decode(Turn, row))
-    return SampleRecord(value=decode(Sample, row))
 
 
 def _write(stream: TextIO, record: AnyRecord) -> None:

@@ -1,10 +1,11 @@
-"""The tables as this version of dsbisect knows them, and how values become rows of them.
+"""The four tables, and how samples and turns become rows of theirs.
 
-migrations/ is how a database gets there. A column named like a field holds that field. Every field
-without a column of its own lives in ``rest``, so that a new field needs no migration until a query
-needs it. ``*_us`` columns are microseconds since 1970 UTC: times as text sort wrongly if they are
-written differently. No foreign keys: a sample of an unknown campaign is still a measurement worth
-keeping. A value comes back from its row exactly; what cannot is refused.
+migrations/ is how a database gets there. What is asked, answered or known is a document, whole in
+``body``; the other columns say what it is found by (documents.py). Samples and turns are many, so
+each field that a query needs has a column of its own; every other field lives in ``rest``.
+``*_us`` columns are microseconds since 1970 UTC: times as text sort wrongly if they are written
+differently. No foreign keys: a sample of an unknown campaign is still a measurement worth keeping.
+A value comes back from its row exactly; what cannot is refused.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sqlalchemy import (
     Double,
     Index,
     MetaData,
+    RowMapping,
     Table,
     Text,
     literal_column,
@@ -35,22 +37,17 @@ from dsresults.stored_value import MOST_NAMED, stored
 
 METADATA = MetaData()
 
-CAMPAIGNS = Table(
-    "campaigns",
+DOCUMENTS = Table(
+    "documents",
     METADATA,
+    Column("kind", Text, primary_key=True),
     Column("id", Text, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("series_id", Text, nullable=False),
-    Column("workload_id", Text, nullable=False),
-    Column("settings_id", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("started_at", Text, nullable=False),
-    Column("started_us", BigInteger, nullable=False),
-    Column("finished_at", Text),
-    Column("finished_us", BigInteger),
-    Column("boundary", JSON(none_as_null=True)),
-    Column("rest", JSON, nullable=False),
-    Index("campaigns_by_question", "series_id", "workload_id", "settings_id"),
+    Column("of", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("time_us", BigInteger, nullable=False),
+    Column("body", JSON, nullable=False),
+    Index("documents_by_owner", "kind", "of", "time_us"),
+    Index("documents_by_state", "kind", "state", "time_us"),
 )
 
 SAMPLES = Table(
@@ -66,7 +63,7 @@ SAMPLES = Table(
     Column("started_us", BigInteger, nullable=False),
     Column("duration_s", Double, nullable=False),
     Column("turn", BigInteger, nullable=False),
-    Column("attempt", BigInteger, nullable=False, server_default="1"),
+    Column("attempt", BigInteger, nullable=False),
     Column("operations", BigInteger, nullable=False),
     Column("errors", BigInteger, nullable=False),
     Column("calibrator_us", Double),
@@ -103,35 +100,9 @@ TURNS = Table(
     _of_state("turns_given_up", "given up"),
 )
 
-# What rests on several campaigns; which they are is in ``rest``.
-FINDINGS = Table(
-    "findings",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("found_at", Text, nullable=False),
-    Column("found_us", BigInteger, nullable=False),
-    Column("rest", JSON, nullable=False),
-    Index("findings_by_kind", "kind", "found_us"),
-)
-
-# One image key can have several manifests: an unpinned package moves on between two builds.
-IMAGES = Table(
-    "images",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("candidate_id", Text, nullable=False),
-    Column("reference", Text, nullable=False),
-    Column("added_at", Text, nullable=False),
-    Column("added_us", BigInteger, nullable=False),
-    Column("rest", JSON, nullable=False),
-    Index("images_by_key", "key", "added_us"),
-)
-
-# Which process has a search now: one for each question, not for each campaign.
-CLAIMS = Table(
-    "claims",
+# What a process has now: a search (a lease for each question, not for each campaign), or a machine.
+LEASES = Table(
+    "leases",
     METADATA,
     Column("id", Text, primary_key=True),
     Column("host", Text, nullable=False),
@@ -141,71 +112,28 @@ CLAIMS = Table(
     Column("beat_us", BigInteger, nullable=False),
 )
 
-# Machines that take turns of shared runs; whether one is alive is its claim's matter.
-MACHINES = Table(
-    "machines",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("class_name", Text, nullable=False),
-    Column("rest", JSON, nullable=False),
-)
-
-RUNS = Table(
-    "runs",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("state", Text, nullable=False),
-    Column("request_key", Text, nullable=False),
-    Column("started_at", Text, nullable=False),
-    Column("started_us", BigInteger, nullable=False),
-    Column("rest", JSON, nullable=False),
-    Index("runs_by_state", "state", "request_key"),
-)
-
-# What machines put into a registry for each other. Several of one key: the newest is asked for.
-GIVEN_IMAGES = Table(
-    "given_images",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("architecture", Text, nullable=False),
-    Column("machine", Text, nullable=False),
-    Column("added_at", Text, nullable=False),
-    Column("added_us", BigInteger, nullable=False),
-    Column("rest", JSON, nullable=False),
-    Index("given_images_by_key", "key", "added_us"),
-)
-
 
 V = TypeVar("V", bound=Value)
-RowValues = Mapping[str, Any]  # by column; what a database gives and takes
+RowValues = Mapping[str, Any]  # by column; what a database takes
+Row = RowMapping | RowValues  # what it gives
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = 2**63 - 1
-TIMES = {
-    "started_at": "started_us",
-    "finished_at": "finished_us",
-    "added_at": "added_us",
-    "found_at": "found_us",
-}
 
 
 def encode(value: Value, table: Table, **further: str) -> RowValues:
-    """The row of a value, with ``further`` columns that are not fields of it."""
-    rest = _document(value)
+    """The row of a sample or turn, with ``further`` columns that are not fields of it."""
+    rest = json_of(value)
     columns = {name: cell for name, cell in rest.items() if name in table.c} | further
-    for name, number in TIMES.items():
-        if number in table.c:
-            told = columns[name]
-            columns[number] = None if told is None else microseconds(told, _named(value, name))
+    if "started_us" in table.c:
+        started_at = columns["started_at"]
+        columns["started_us"] = microseconds(started_at, named(value, "started_at"))
     for name, cell in columns.items():
-        _check_cell(cell, _named(value, name))
+        check_cell(cell, named(value, name))
     return {**columns, "rest": {name: rest[name] for name in rest if name not in table.c}}
 
 
-def decode(kind: type[V], row: RowValues) -> V:
+def decode(kind: type[V], row: Row) -> V:
     """The value of a row; UnreadableError when this version cannot read it."""
     fields = {name: row[name] for name in kind.model_fields if name in row}
     rest = row["rest"]
@@ -227,7 +155,13 @@ def microseconds(text: str, what: str) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
-def _document(value: Value) -> RowValues:
+def iso_time(time_us: int) -> str:
+    """The same the other way round, in UTC."""
+    return (EPOCH + timedelta(microseconds=time_us)).isoformat()
+
+
+def json_of(value: Value) -> RowValues:
+    """The whole value as JSON; StoreError where JSON would change it."""
     try:
         # Strict first: JSON would silently turn a NaN of a nested dict into null.
         json.dumps(value.model_dump(), allow_nan=False, default=str)
@@ -235,13 +169,13 @@ def _document(value: Value) -> RowValues:
         json.dumps(document, ensure_ascii=False).encode()  # a lone surrogate fails here
     except (ValueError, TypeError, RecursionError, PydanticSerializationError) as error:
         raise StoreError(
-            f"{_named(value)} cannot be written as JSON: {error}",
+            f"{named(value)} cannot be written as JSON: {error}",
             hint="numbers must be finite, everything else text, lists or mappings",
         ) from error
     return document
 
 
-def _check_cell(cell: object, what: str) -> None:
+def check_cell(cell: object, what: str) -> None:
     """SQLite and PostgreSQL differ in what they accept; a store must fit both."""
     if isinstance(cell, str) and "\0" in cell:
         raise StoreError(f"{what} holds a NUL character: {cell!r}", hint="remove it")
@@ -249,6 +183,7 @@ def _check_cell(cell: object, what: str) -> None:
         raise StoreError(f"{what} is out of range: {cell}", hint=f"at most {LARGEST}")
 
 
-def _named(value: Value, field: str = "") -> str:
+def named(value: Value, field: str = "") -> str:
+    """How a message calls a value, or a field of it."""
     name = f"{type(value).__name__.lower()} {getattr(value, 'id', getattr(value, 'key', ''))!r}"
     return f"{field} of {name}" if field else name

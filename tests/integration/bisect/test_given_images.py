@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from docker_registry import DockerRegistry, docker_registry
 from own_storage import Storage, storage
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from dsbuilds.build_cache import builds_home, find, found_or_made
 from dsbuilds.build_image import packed, reference_of
@@ -27,8 +27,7 @@ from dsimages.buildah import Workshop, keyed_image, labels_of
 from dsimages.registry import Registry, architecture_of
 from dsmany.registry_exchange import AWAY_S, RegistryExchange
 from dsresults.store import Store
-from dsresults.store.shared_records import find_given_image, put_given_image
-from dsresults.store.tables import GIVEN_IMAGES
+from dsresults.store.documents import given_key
 
 KEY, OTHER = "0123456789abcdef", "fedcba9876543210"
 NOON = "2026-11-28T12:00:00+00:00"
@@ -96,10 +95,8 @@ class Machine:
         return found_or_made(key, nullcontext(), make, self.use())
 
     def given(self, key: str = KEY, kind: str = "toolchain") -> GivenImage | None:
-        with self.store.database.reading() as connection:
-            return find_given_image(
-                self.store.database, connection, kind, key, architecture_of(self.use())
-            )
+        of_it = given_key(kind, key, architecture_of(self.use()))
+        return next(reversed(self.store.find(GivenImage, of=[of_it])), None)
 
     def claim(self, digest: str, key: str = KEY, kind: str = "toolchain") -> None:
         """Say that the registry has an image of that key under this digest."""
@@ -107,8 +104,7 @@ class Machine:
             key=key, kind=kind, architecture=architecture_of(self.use()), digest=digest,
             machine=self.name, added_at=NOON,
         )  # fmt: skip
-        with self.store.database.writing() as connection:
-            put_given_image(self.store.database, connection, image)
+        self.store.put(image)
 
 
 def laid(folder: Path, key: str, maker: str, log: Path) -> Build:
@@ -198,8 +194,7 @@ def test_what_was_there_before_is_given_once(machines: tuple[Machine, Machine]) 
         for _ in range(2):
             machine.image()
     assert (len(a.told), b.told) == (1, [])
-    with a.store.database.reading() as connection:
-        assert len(connection.execute(select(GIVEN_IMAGES)).all()) == 1
+    assert len(a.store.find(GivenImage)) == 1
 
 
 def test_parts_of_other_images_do_not_travel(machines: tuple[Machine, Machine]) -> None:
@@ -421,8 +416,7 @@ def test_a_build_that_is_not_what_it_says_is_made_here(
     made = a.build()
     harm(Path(made.folder))
     a.exchange.give("build", KEY, lambda: packed(a.use(), made), made=True)
-    with a.store.database.reading() as connection:
-        assert len(connection.execute(select(GIVEN_IMAGES)).all()) == 2
+    assert len(a.store.find(GivenImage)) == 2
     assert b.build().content == content_of(builds_home() / KEY / "install")
     assert b.made == [KEY]
     assert b.told[0].startswith(f"build {KEY}: made here: ")
@@ -434,7 +428,7 @@ def test_a_store_that_is_away_is_no_verdict_either(machines: tuple[Machine, Mach
     a, b = machines
     a.image()
     with a.store.database.writing() as connection:
-        connection.execute(text("ALTER TABLE given_images RENAME TO gone"))
+        connection.execute(text("ALTER TABLE documents RENAME TO gone"))
     b.image()
     assert b.made == [KEY]
     assert len(b.told) == 1

@@ -65,7 +65,7 @@ from dsmany.turn_record import SharedState
 from dsresults.profile_pair import stored_profiles
 from dsresults.store import Store
 from dsresults.store.database import VERSION_TABLE
-from dsresults.store.shared_records import drain_machine, find_turn, put_machine
+from dsresults.store.fleet_records import drain_machine, put_machine
 from dsresults.watch.alarms import AlarmState
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
@@ -188,7 +188,7 @@ def test_only_machines_of_the_class_that_was_asked_for_take_turns(store: Store) 
         worker = fleet.workers["c"]
         worker._machine = worker._machine.model_copy(update={"class_name": asked})
         with store.database.writing() as connection:
-            put_machine(store.database, connection, worker._machine)
+            put_machine(connection, worker._machine)
         fleet.labs["c"] = WorldLab(STEP, machine="c", facts=OTHER)
         waits = begin_run(store, {"world": "none"}, machines=2, class_name="ARM")
         fleet.do(fleet.jobs()[0])
@@ -253,8 +253,8 @@ def test_what_a_machine_can_do_is_stored_and_shown_and_unknown_of_an_older_worke
     with fleet_of(store, "a", "b") as fleet:
         machine = fleet.workers["a"]._machine.model_copy(update={"can": can})
         with store.database.writing() as connection:
-            put_machine(store.database, connection, machine)
-            older = "UPDATE machines SET rest = (rest::jsonb - 'can')::json WHERE name = 'b'"
+            put_machine(connection, machine)
+            older = "UPDATE documents SET body = (body::jsonb - 'can')::json WHERE of = 'b'"
             connection.execute(text(older))
         monkeypatch.setenv(
             "DSBISECT_ON", store.database.location.url.render_as_string(hide_password=False)
@@ -318,8 +318,7 @@ def test_what_a_dead_machine_had_goes_to_another(store: Store) -> None:
         ]
         fleet.dies("a")
         finished(fleet, run)
-        with store.database.reading() as connection:
-            ended = find_turn(connection, lost.id)
+        ended = store.turn(lost.id)
         assert ended is not None
         assert ended.state is TurnState.GIVEN_UP
     prove_whole(store, run)

@@ -11,7 +11,7 @@ from harms import LOUD, QUIET, Harm, harmful
 from validations import step_names, tools_of, tried
 
 from dsharness.model import BuildSpec, DriverName
-from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsproducts.dirsrv.dirsrv import Dirsrv
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.step_tools import maker_of, stock_image
 

@@ -9,8 +9,8 @@ from benches import MATRIX
 from repacked import build_named_as, repacked
 from validations import Tried, sides_of, step_names, tools_of, tried
 
+from dsproducts.dirsrv.validation.dirsrv_suite import OTHERS, PAIRED
 from dsvalidate.check import Gate, Status, worst
-from dsvalidate.dirsrv.dirsrv_suite import OTHERS, PAIRED
 from dsvalidate.step_tools import stock_image, stock_packages
 
 ROW = MATRIX.row("debian-13")

@@ -28,7 +28,7 @@ from dsmany.attached import cancel_run
 from dsmany.fleet import MachineCount, campaign_id_of
 from dsresults.commits_result import CommitFindings
 from dsresults.store import Store
-from dsresults.store.shared_records import find_runs, write_run
+from dsresults.store.documents import change_document
 from dssearch.question import Question
 
 ROOT = Path(__file__).parents[3]
@@ -64,8 +64,7 @@ class Asking:
 
     @property
     def runs(self) -> list[SharedRun]:
-        with self.store.database.reading() as connection:
-            return find_runs(self.store.database, connection)
+        return self.store.find(SharedRun)
 
     def answered(self, run: SharedRun) -> str:
         """Answer a run as workers would; its campaign."""
@@ -83,10 +82,10 @@ class Asking:
             repository=self.ask.repository, good=scope.good, bad=scope.bad, workload="w",
             settings="default", commits=scope.commits, whole=boundary, campaigns=(campaign.id,),
         )  # fmt: skip
-        self.store.add_campaign(campaign)
-        self.store.add_finding(findings.finding)
+        self.store.put(campaign)
+        self.store.put(findings.finding)
         with self.store.database.writing() as connection:
-            write_run(connection, run.model_copy(update={"state": RunState.DONE}))
+            change_document(connection, run.model_copy(update={"state": RunState.DONE}))
         return campaign.id
 
 

@@ -19,7 +19,7 @@ from postgresql_cluster import Cluster, running_cluster
 from sqlalchemy import text
 from watchers import RecordingWatcher
 
-from dsharness.model import FleetMachine, Prepared, Procedure, RunState, SharedRun, Turn
+from dsharness.model import Campaign, FleetMachine, Prepared, Procedure, RunState, SharedRun, Turn
 from dsharness.process.deadline import Deadline, wait_until
 from dsmany.attached import cancel_run
 from dsmany.fleet import campaign_id_of, fleet_of
@@ -28,8 +28,8 @@ from dsmany.worker import FleetWorker
 from dsmany.worker_role import role_sql
 from dsresults.profile_pair import stored_profiles
 from dsresults.store import Store
-from dsresults.store.records import put_turn
-from dsresults.store.shared_records import locked_run, write_run
+from dsresults.store.documents import change_document, get_document
+from dsresults.store.records import put
 
 MACHINES = ("lab-1", "lab-2")
 PREPARED = Prepared(
@@ -61,9 +61,9 @@ class Guarded:
             ) as error:  # fmt: skip
                 return str(error)
 
-    def rest_of(self, machine: str) -> str:
+    def body_of(self, machine: str) -> str:
         with self.store.database.reading() as connection:
-            asked = text("SELECT rest::text FROM machines WHERE name = :name")
+            asked = text("SELECT body::text FROM documents WHERE of = :name")
             return str(connection.scalar(asked, {"name": machine}))
 
     def serve(self, machine: str) -> int:
@@ -110,6 +110,11 @@ def guarded() -> Iterator[Guarded]:
             yield found
 
 
+def added(kind: str, *, id: str = "x", of: str = "", state: str = "", body: str = "{}") -> str:  # noqa: A002
+    """What adds a document."""
+    return f"INSERT INTO documents VALUES ('{kind}', '{id}', '{of}', '{state}', 0, '{body}')"
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -121,25 +126,24 @@ def guarded() -> Iterator[Guarded]:
         "DELETE FROM turns",
         "INSERT INTO turns SELECT 'x', campaign_id, 99, 1, 'done', rest FROM turns LIMIT 1",
         "UPDATE turns SET campaign_id = 'x'",
-        "UPDATE campaigns SET series_id = 'x'",
-        "UPDATE campaigns SET rest = '{}'",
-        "DELETE FROM machines",
-        "UPDATE machines SET name = 'lab-2'",
-        "UPDATE machines SET id = 'id-lab-3'",
-        "INSERT INTO machines SELECT 'x', 'lab-3', class_name, rest FROM machines LIMIT 1",
-        "INSERT INTO machines SELECT 'id-lab-3', 'lab-1', class_name, rest FROM machines LIMIT 1",
-        "UPDATE runs SET request_key = 'x'",
-        "UPDATE runs SET id = 'x'",
-        "SET ROLE dsbisect_worker; INSERT INTO claims VALUES ('machine/x', 'h', 'p', 'o', 's', 0)",
-        "INSERT INTO runs SELECT 'x', state, request_key, started_at, started_us, rest FROM runs",
-        "DELETE FROM runs",
-        "UPDATE findings SET kind = 'alarm'",
-        "INSERT INTO claims VALUES ('machine/id-lab-2', 'h', 'p', 'o', 's', 0)",
-        "INSERT INTO claims VALUES ('machine/id-lab-3', 'h', 'p', 'o', 's', 0)",
-        "INSERT INTO claims VALUES ('a search of the owner', 'h', 'p', 'o', 's', 0)",
-        "INSERT INTO given_images VALUES ('x', 'k', 'build', 'amd64', 'id-lab-2', '', 0, '{}')",
-        "UPDATE given_images SET machine = 'id-lab-1'",
-        "DELETE FROM given_images",
+        "DELETE FROM documents",
+        "DELETE FROM documents WHERE kind = 'machine' AND of = 'lab-1'",
+        "TRUNCATE documents",
+        "UPDATE documents SET kind = 'run'",
+        "UPDATE documents SET id = 'id-lab-3' WHERE kind = 'machine'",
+        "UPDATE documents SET of = 'lab-2' WHERE kind = 'machine'",
+        "UPDATE documents SET time_us = 0",
+        added("campaign", state="answered"),
+        added("machine", of="lab-3"),
+        added("machine", of="lab-1", id="id-lab-3"),
+        added("run", state="running"),
+        added("another kind"),
+        added("given image", body='{"machine": "id-lab-2"}'),
+        added("given image", body="{}"),
+        "SET ROLE dsbisect_worker; INSERT INTO leases VALUES ('machine/x', 'h', 'p', 'o', 's', 0)",
+        "INSERT INTO leases VALUES ('machine/id-lab-2', 'h', 'p', 'o', 's', 0)",
+        "INSERT INTO leases VALUES ('machine/id-lab-3', 'h', 'p', 'o', 's', 0)",
+        "INSERT INTO leases VALUES ('a search of the owner', 'h', 'p', 'o', 's', 0)",
         "SELECT * FROM pg_authid",
         "COPY samples TO PROGRAM 'cat'",
         "CREATE ROLE another LOGIN",
@@ -155,11 +159,13 @@ def test_what_is_no_worker_s_work_is_refused(guarded: Guarded, statement: str) -
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE machines SET class_name = 'x' WHERE name = 'lab-2'",
-        "UPDATE campaigns SET boundary = NULL",
+        "UPDATE documents SET body = '{}' WHERE kind = 'machine' AND of = 'lab-2'",
+        "UPDATE documents SET body = '{}' WHERE kind = 'campaign'",
+        "UPDATE documents SET state = 'open' WHERE kind = 'campaign'",
+        "UPDATE documents SET state = 'running' WHERE kind = 'run'",
+        "UPDATE documents SET body = '{}' WHERE kind IN ('finding', 'image', 'given image')",
         "UPDATE turns SET state = 'given up'",
-        "UPDATE runs SET state = 'running'",
-        "DELETE FROM claims WHERE id = 'machine/id-lab-2'",
+        "DELETE FROM leases WHERE id = 'machine/id-lab-2'",
     ],
 )
 def test_what_has_ended_or_is_another_s_cannot_be_changed(guarded: Guarded, statement: str) -> None:
@@ -171,6 +177,8 @@ REQUESTED = {
     "another matrix": ("request", {"world": "another"}),
     "no request": ("request", None),
     "another class": ("class_name", "another"),
+    "another id": ("id", "another"),
+    "another key": ("request_key", "another"),
     "another lock": ("prepared", {"lock": "another"}),
     "another build": ("prepared", {"identities": {"a": "another"}}),
     "prepared again": ("prepared", None),
@@ -182,10 +190,10 @@ def running(guarded: Guarded) -> Iterator[SharedRun]:
     """A run that one machine has prepared and whose turns nobody takes."""
     run = begun(guarded.store)
     with guarded.store.database.writing() as connection:
-        there = locked_run(connection, run.id)
+        there = get_document(connection, SharedRun, run.id, lock=True)
         assert there is not None
         run = there.model_copy(update={"prepared": PREPARED})
-        write_run(connection, run)
+        change_document(connection, run)
     try:
         yield run
     finally:
@@ -199,12 +207,12 @@ def test_what_was_asked_and_prepared_stays_as_it_is_for_all(
     field, value = REQUESTED[changed]
     if isinstance(value, dict) and field == "prepared":
         value = PREPARED.model_dump(mode="json") | value
-    there = running.model_dump(mode="json", exclude={"id", "state", "request_key", "started_at"})
-    rest = json.dumps({**there, field: value})
+    body = json.dumps({**running.model_dump(mode="json"), field: value})
     shadows = "CREATE TEMP TABLE pg_class AS SELECT oid, to_regrole('\"lab-1\"')::oid AS relowner "
     shadows += "FROM pg_catalog.pg_class; SET search_path = pg_temp, public, pg_catalog; "
     for first in ("", "SET ROLE dsbisect_worker; ", shadows):
-        answer = guarded.told(f"{first}UPDATE runs SET rest = '{rest}' WHERE id = '{running.id}'")
+        change = f"UPDATE documents SET body = '{body}' WHERE id = '{running.id}'"
+        answer = guarded.told(f"{first}{change}")
         assert "is not changed any more" in answer
     assert now(guarded.store, running) == running
 
@@ -215,8 +223,8 @@ def test_a_machine_plans_what_was_asked(guarded: Guarded, running: SharedRun) ->
         Store.open(guarded.cluster.url(guarded.name, "lab-1")) as store,
         store.database.writing() as connection,
     ):
-        assert locked_run(connection, running.id) == running
-        write_run(connection, there)
+        assert get_document(connection, SharedRun, running.id, lock=True) == running
+        change_document(connection, there)
     assert now(guarded.store, running) == there
 
 
@@ -229,7 +237,7 @@ def test_a_turn_stays_what_it_was_planned_as(
              machine="id-lab-2")
     ]  # fmt: skip
     with guarded.store.database.writing() as connection:
-        put_turn(guarded.store.database, connection, turn[0])
+        put(connection, turn[0])
     change = {
         "candidates": "rest = jsonb_set(rest::jsonb, '{candidates}', '[\"x\"]')::json",
         "machine": "rest = jsonb_set(rest::jsonb, '{machine}', '\"id-lab-1\"')::json",
@@ -243,17 +251,18 @@ def test_a_turn_stays_what_it_was_planned_as(
 
 def test_a_machine_that_writes_nonsense_of_itself_is_left_out_alone(guarded: Guarded) -> None:
     """Planning goes on with the others; who looks sees which machine, and why."""
-    fine = guarded.rest_of("lab-1")
+    fine = guarded.body_of("lab-1")
     try:
         for nonsense in ("[]", '"x"', '{"cpus": "all", "since": "now"}', "{}", "7"):
-            assert guarded.told(f"UPDATE machines SET rest = '{nonsense}'") == "1 rows"
+            change = f"UPDATE documents SET body = '{nonsense}' WHERE kind = 'machine'"
+            assert guarded.told(change) == "1 rows"
             fleet = {member.machine.name: member for member in fleet_of(guarded.store)}
             assert "'id-lab-1'" in fleet["lab-1"].unreadable
             assert fleet["lab-1"].machine.drained
             assert not fleet["lab-2"].unreadable
     finally:
         guarded.cluster.execute(
-            f"UPDATE machines SET rest = '{fine}' WHERE name = 'lab-1'", database=guarded.name
+            f"UPDATE documents SET body = '{fine}' WHERE of = 'lab-1'", database=guarded.name
         )
 
 
@@ -273,13 +282,45 @@ def test_a_turn_that_cannot_be_read_ends_no_planning(guarded: Guarded) -> None:
 
 
 def test_a_machine_changes_its_own_row(guarded: Guarded) -> None:
-    assert guarded.told("UPDATE machines SET class_name = class_name") == "1 rows"
+    assert guarded.told("UPDATE documents SET body = body WHERE kind = 'machine'") == "1 rows"
 
 
 def test_a_machine_says_what_it_gave_itself(guarded: Guarded) -> None:
-    row = "('mine', 'k', 'build', 'amd64', 'id-lab-1', '', 0, '{}')"
-    assert guarded.told(f"INSERT INTO given_images VALUES {row}") == "1 rows"
-    assert guarded.told("SELECT * FROM given_images", "lab-2") == "1 rows"
+    own = added("given image", id="mine", body='{"machine": "id-lab-1"}')
+    assert guarded.told(own) == "1 rows"
+    assert guarded.told("SELECT * FROM documents WHERE id = 'mine'", "lab-2") == "1 rows"
+
+
+@pytest.mark.parametrize("field", ["id", "series_id", "line", "metric", "fingerprint", "search"])
+def test_a_question_stays_as_it_was_asked(guarded: Guarded, field: str) -> None:
+    campaign = Campaign(
+        id=f"asked-{field}", series_id="s", line=("a", "b"), workload_id="w", settings_id="d",
+        started_at="2026-11-29T00:00:00Z", fingerprint="f",
+    )  # fmt: skip
+    guarded.store.put(campaign)
+    changed = json.dumps({**campaign.model_dump(mode="json"), field: "x"})
+    which = f"WHERE id = '{campaign.id}'"
+    answer = guarded.told(f"UPDATE documents SET body = '{changed}' {which}")
+    assert f"{{body,{field}}} of documents" in answer
+    guarded.told(f"UPDATE documents SET state = 'answered' {which}")
+    guarded.store.database.tell = (told := list[str]()).append
+    assert campaign.id not in {other.id for other in guarded.store.campaigns()}
+    assert "its state is 'open' in its body" in told[-1]
+
+
+def test_a_machine_that_calls_itself_another_one_is_left_out_alone(guarded: Guarded) -> None:
+    fine = guarded.body_of("lab-1")
+    other = guarded.body_of("lab-2")
+    try:
+        change = f"UPDATE documents SET body = '{other}' WHERE kind = 'machine'"
+        assert guarded.told(change) == "1 rows"
+        fleet = {member.machine.name: member for member in fleet_of(guarded.store)}
+        assert "its of is 'lab-2' in its body, 'lab-1' in the table" in fleet["lab-1"].unreadable
+        assert not fleet["lab-2"].unreadable
+    finally:
+        guarded.cluster.execute(
+            f"UPDATE documents SET body = '{fine}' WHERE of = 'lab-1'", database=guarded.name
+        )
 
 
 def test_a_sample_is_of_a_turn_that_its_machine_was_given(guarded: Guarded) -> None:
@@ -289,7 +330,7 @@ def test_a_sample_is_of_a_turn_that_its_machine_was_given(guarded: Guarded) -> N
             guarded.cluster.execute(
                 f"INSERT INTO turns SELECT 'given-{number}', campaign_id, 1000 + {number}, 1,"
                 f" 'planned', jsonb_set(rest::jsonb, '{{machine}}', '\"id-{machine}\"')::json"
-                " FROM turns LIMIT 1",
+                " FROM turns WHERE campaign_id = (SELECT campaign_id FROM samples LIMIT 1) LIMIT 1",
                 database=guarded.name,
             )
 
@@ -310,8 +351,9 @@ def test_a_sample_is_of_a_turn_that_its_machine_was_given(guarded: Guarded) -> N
 
 def test_other_roles_keep_what_they_may_do(guarded: Guarded) -> None:
     guarded.cluster.execute(
-        "CREATE ROLE colleague LOGIN", "GRANT SELECT, UPDATE ON machines TO colleague",
+        "CREATE ROLE colleague LOGIN", "GRANT SELECT, UPDATE ON documents TO colleague",
         database=guarded.name,
     )  # fmt: skip
-    changed = guarded.told("UPDATE machines SET class_name = class_name", "colleague")
+    change = "UPDATE documents SET body = body WHERE kind = 'machine'"
+    changed = guarded.told(change, "colleague")
     assert changed == "2 rows"

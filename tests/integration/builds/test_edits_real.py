@@ -10,10 +10,10 @@ import pytest
 from debian_sources import DEBIAN_ROWS, debian_source
 
 from dsbuilds.edits import Files, patch_of
-from dsbuilds.edits.dirsrv.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError
 from dsharness.model import Promise
+from dsproducts.dirsrv.edits.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 
 REVERTED, RUST_DEFAULT = "default-scheme=PBKDF2_SHA256", "default-scheme=PBKDF2-SHA512"
 ALREADY = "already the default"

@@ -71,7 +71,7 @@ def serve_tcp(at):
 def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnsweringBox]:
     requests = dict.fromkeys(("udp", "tcp"), REQUESTS)
     folder = tmp_path_factory.mktemp("load")
-    with answering_box(engine, folder, "dnsload", "dns", SERVER, requests) as made:
+    with answering_box(engine, folder, "dnsload", SERVER, requests) as made:
         yield made
 
 

@@ -58,7 +58,7 @@ def serve_tcp(at):
 @pytest.fixture(scope="module")
 def box(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnsweringBox]:
     folder = tmp_path_factory.mktemp("load")
-    with answering_box(engine, folder, "krbload", "kerberos", KDC, FILES) as made:
+    with answering_box(engine, folder, "krbload", KDC, FILES) as made:
         yield made
 
 

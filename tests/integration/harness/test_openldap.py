@@ -22,7 +22,7 @@ from dsharness.measure.instance import Instance
 from dsharness.measure.sample import take_sample
 from dsharness.model import LdcltWorkload, Settings, UserOrder
 from dsharness.process.deadline import Deadline, wait_until
-from dsharness.systems.ldap.openldap import CONFIG, OpenLdap
+from dsproducts.openldap.slapd import CONFIG, OpenLdap
 
 USERS = 40
 ROWS = next(series.rows for series in MATRIX.series if series.id == "openldap")

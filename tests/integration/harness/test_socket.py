@@ -22,10 +22,10 @@ from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import connect
 from dsharness.systems.ldap.directory_system import SOCKET_NAME
-from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import SHARED_FOLDER
 from dsimages.image_set import build_image
+from dsproducts.dirsrv.dirsrv import Dirsrv
 
 MATRIX = load_matrix(Path(__file__).parents[3] / "matrix.yaml")
 

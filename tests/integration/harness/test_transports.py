@@ -15,9 +15,9 @@ from dsharness.model import LdaploadWorkload, Sample, Settings
 from dsharness.model.content import DirectoryPlugin
 from dsharness.systems import SYSTEMS
 from dsharness.systems.ldap.directory_system import DESCRIPTORS
-from dsharness.systems.ldap.dirsrv import CONFIG_FOLDER
-from dsharness.systems.ldap.ns_slapd import IMPORTED_SUFFIX, import_task, replica_of
 from dsharness.systems.system import ConnectionHolder
+from dsproducts.dirsrv.dirsrv import CONFIG_FOLDER
+from dsproducts.dirsrv.ns_slapd import IMPORTED_SUFFIX, import_task, replica_of
 
 SHORT = {"users": 5, "distinct_users": 5, "duration_s": 0.5, "most_s": 1.0, "operations": 20}
 AS_MANAGER = {"kind": "search", "base": "cn=config", "scope": "base", "filter": "(cn=*)"}

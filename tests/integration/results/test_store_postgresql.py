@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from claiming_labs import prove_an_answer_is_never_rewritten, prove_one_process_at_a_time
 from forks import forked
 from hypothesis import given, settings
+from leasing_labs import prove_an_answer_is_never_rewritten, prove_one_process_at_a_time
 from postgresql_cluster import Cluster, running_cluster
 from sqlalchemy import text
 from store_values import (
@@ -94,23 +94,20 @@ def test_an_export_moves_from_a_file_to_the_team_and_back(url: str, tmp_path: Pa
 
 
 def test_a_campaign_from_its_start_to_its_answer(url: str) -> None:
-    question = {
-        name: getattr(UNFINISHED, name) for name in ("series_id", "workload_id", "settings_id")
-    }
     mark = UNFINISHED.fingerprint
     with Store.open(url) as store:
-        assert store.add_campaign(UNFINISHED)
-        assert store.add_sample(sample("a", campaign_id=UNFINISHED.id))
-        assert not store.add_sample(sample("a", campaign_id=UNFINISHED.id))
-        assert store.unfinished_campaign(kind="rows", fingerprint=mark, **question) == UNFINISHED
+        assert store.put(UNFINISHED)
+        assert store.put(sample("a", campaign_id=UNFINISHED.id))
+        assert not store.put(sample("a", campaign_id=UNFINISHED.id))
+        assert store.campaigns(fingerprint=mark, finished=False) == [UNFINISHED]
         store.finish_campaign(UNFINISHED.id, BOUNDARY, "2026-11-21T13:00:00Z")
-        assert store.unfinished_campaign(kind="rows", fingerprint=mark, **question) is None
+        assert store.campaigns(fingerprint=mark, finished=False) == []
         answered = store.campaign(UNFINISHED.id)
         assert answered is not None
         assert answered.boundary == BOUNDARY
         assert store.sample_counts() == {UNFINISHED.id: 1}
         with pytest.raises(StoreError, match="another duration_s"):
-            store.add_sample(sample("a", campaign_id=UNFINISHED.id, duration_s=1.0))
+            store.put(sample("a", campaign_id=UNFINISHED.id, duration_s=1.0))
 
 
 def test_any_sample_comes_back_exactly(url: str) -> None:
@@ -121,7 +118,7 @@ def test_any_sample_comes_back_exactly(url: str) -> None:
         @given(one=ANY_SAMPLE)
         def law(one: Sample) -> None:
             distinct = one.model_copy(update={"id": f"{len(kept)}{one.id}"})
-            store.add_sample(distinct)
+            store.put(distinct)
             kept[distinct.id] = distinct
             assert store.sample(distinct.id) == distinct
 
@@ -160,10 +157,10 @@ def test_a_newer_schema_is_left_alone(cluster: Cluster) -> None:
 def test_a_process_that_runs_while_the_schema_is_upgraded_writes_nothing(cluster: Cluster) -> None:
     name = cluster.new_database()
     with Store.open(cluster.url(name)) as running:
-        running.add_sample(sample("a"))
+        running.put(sample("a"))
         cluster.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'", database=name)
         with pytest.raises(UpgradedError, match=r"upgraded by a newer dsbisect \(schema 9999"):
-            running.add_sample(sample("b"))
+            running.put(sample("b"))
         assert [each.id for each in running.samples()] == ["a"]
         cluster.execute("ALTER TABLE samples RENAME errors TO wrongs", database=name)
         with pytest.raises(UpgradedError, match="not as this dsbisect knows it: column"):
@@ -172,8 +169,8 @@ def test_a_process_that_runs_while_the_schema_is_upgraded_writes_nothing(cluster
 
 def test_another_program_s_tables_are_left_alone(cluster: Cluster) -> None:
     name = cluster.new_database()
-    cluster.execute("CREATE TABLE images (name text)", database=name)
-    with pytest.raises(StoreError, match="holds another program's tables: images"):
+    cluster.execute("CREATE TABLE samples (name text)", database=name)
+    with pytest.raises(StoreError, match="holds another program's tables: samples"):
         Store.open(cluster.url(name))
 
 
@@ -184,19 +181,19 @@ def test_a_table_locked_for_too_long(cluster: Cluster) -> None:
         with psycopg.connect(address) as other:
             other.execute("LOCK TABLE samples IN EXCLUSIVE MODE")
             with pytest.raises(StoreError, match="stayed locked by another process"):
-                store.add_sample(sample("a"))
+                store.put(sample("a"))
             assert store.samples() == []
-        assert store.add_sample(sample("a"))
+        assert store.put(sample("a"))
 
 
 def test_a_server_that_ended_connections_is_reached_again(cluster: Cluster) -> None:
     name = cluster.new_database()
     with Store.open(cluster.url(name)) as store:
-        store.add_sample(sample("a"))
+        store.put(sample("a"))
         cluster.execute(
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
         )
-        assert store.add_sample(sample("b"))
+        assert store.put(sample("b"))
 
 
 def test_connections_are_kept_and_belong_to_one_process(url: str) -> None:
@@ -240,7 +237,7 @@ def test_a_role_that_may_not_write(cluster: Cluster) -> None:
     with Store.open(cluster.url(name, reader)) as store:
         assert store.samples() == []
         with pytest.raises(StoreError, match="does not let this role do that"):
-            store.add_sample(sample("a"))
+            store.put(sample("a"))
 
 
 def test_a_full_disk_keeps_what_was_stored(cluster: Cluster) -> None:

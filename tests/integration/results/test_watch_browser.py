@@ -24,7 +24,7 @@ CLICK = """<pre id=out></pre><script>
   frame.onload = () => {
     const point = frame.contentDocument.querySelector('svg a:has(.slower)');
     frame.onload = () => {
-      const seen = frame.contentDocument, article = seen.querySelector('article:target');
+      const seen = frame.contentDocument, article = seen.querySelector('section:target');
       out.textContent = JSON.stringify({
         address: frame.contentWindow.location.href,
         heading: article.querySelector('h2').innerText,

@@ -153,9 +153,9 @@ def test_failures_that_ended_a_run_count_against_nobody(store):
 
 def test_samples_of_an_attempt_that_was_given_up_stay_and_do_not_count(store):
     turn = Turn(campaign_id="c", number=0, candidates=("a",), workload=WORKLOAD)
-    store.put_turn(turn)
-    store.put_turn(turn.ended(TurnState.GIVEN_UP))
-    store.add_sample(own(WORLD.sample("a", 0), turn))  # from a worker that was slower than that
+    store.put(turn)
+    store.put(turn.ended(TurnState.GIVEN_UP))
+    store.put(own(WORLD.sample("a", 0), turn))  # from a worker that was slower than that
     assert store.samples(campaign_id="c") == []
     out = io.StringIO()
     store.export_jsonl(out)

@@ -242,15 +242,15 @@ def test_a_report_is_written_again_from_the_store(tmp_path, monkeypatch, asked):
     place = f"sqlite:///{tmp_path}/results.db"
     campaign = found.campaigns[0]
     with Store.open(place) as store:
-        store.add_campaign(campaign)
+        store.put(campaign)
         for sample in found.samples:
-            store.add_sample(sample.model_copy(update={"campaign_id": campaign.id}))
+            store.put(sample.model_copy(update={"campaign_id": campaign.id}))
         kept = Finding(
             found_at="2026-11-23T12:00:00+00:00", campaigns=(campaign.id,),
             value=found.findings.model_dump(mode="json"),
         )  # fmt: skip
-        assert store.add_finding(kept)
-        assert not store.add_finding(kept)
+        assert store.put(kept)
+        assert not store.put(kept)
         stream = io.StringIO()
         store.export_jsonl(stream)
         with Store.open(tmp_path / "copy.db") as copy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from claiming_labs import QUESTION, Benches, search
+from leasing_labs import QUESTION, Benches, search
 from watchers import RecordingWatcher
 
 from dsbisect.commits.commits_study import LabAnswers
@@ -39,7 +39,7 @@ def told(*campaigns: str) -> Finding:
 def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
     """The lab was ended in the proof, or before it began."""
     answered = search(store, 0, RecordingWatcher())
-    store.add_finding(told("another"))
+    store.put(told("another"))
     watcher = RecordingWatcher()
     assert standing(store, watcher) == store.campaign(answered.id)
     assert watcher.names == ["resumed", "answered"]
@@ -47,12 +47,12 @@ def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
 
 def test_an_answer_that_a_finding_rests_on_is_measured_anew(store):
     answered = search(store, 0, RecordingWatcher())
-    store.add_finding(told(answered.id))
+    store.put(told(answered.id))
     assert standing(store, RecordingWatcher()) is None
 
 
 def test_the_newest_answer_counts(store):
     search(store, 0, RecordingWatcher())
     newest = search(store, 0, RecordingWatcher())
-    store.add_finding(told(newest.id))
+    store.put(told(newest.id))
     assert standing(store, RecordingWatcher()) is None

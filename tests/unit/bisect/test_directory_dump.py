@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsvalidate.dirsrv.population import Dump, differences, passwords_in
+from dsproducts.dirsrv.validation.population import Dump, differences, passwords_in
 
 WORDS = st.text("abc", min_size=1, max_size=3)
 ENTRIES = st.dictionaries(WORDS, st.lists(WORDS, min_size=1, max_size=3).map(sorted).map(tuple))

@@ -24,11 +24,11 @@ from dsresults.compare.difference_shares import (
     WorkloadShares,
     answers,
     changed_settings,
-    told,
 )
 from dsresults.compare.factor_shares import factor_shares
+from dsresults.page.page_html import html_of
+from dsresults.page.page_text import text_of
 from dsresults.profile_pair import FunctionChange
-from dsresults.report.explanation_page import render_explanation
 from dsresults.times_table import TimesRow
 from dssearch.planner import advance
 from dssearch.question import Enough, History, Measure, Question
@@ -158,7 +158,7 @@ def test_what_is_printed() -> None:
         notes=("debian-12 serves one user cheaper.",),
         command="dsbisect explain debian-12 debian-13",
     )
-    assert_golden("explain.txt", "\n".join(told(found)) + "\n")
+    assert_golden("explain.txt", text_of(found.page()) + "\n")
 
 
 def test_what_runs_of_their_own_showed_is_printed_too() -> None:
@@ -182,7 +182,7 @@ def test_what_runs_of_their_own_showed_is_printed_too() -> None:
         ),
         command="dsbisect explain debian-12 debian-13 --profile",
     )
-    assert_golden("explain-profile.txt", "\n".join(told(found)) + "\n")
+    assert_golden("explain-profile.txt", text_of(found.page()) + "\n")
 
 
 def whole_answer() -> DifferenceShares:
@@ -199,7 +199,7 @@ def whole_answer() -> DifferenceShares:
 
 def test_the_page_has_the_answer_its_shares_and_what_differs() -> None:
     found = whole_answer()
-    html = render_explanation(found, ())
+    html = html_of(found.page())
     (sentence,) = answers(found)
     assert sentence in html
     assert "&lt;OLD&gt;" in html
@@ -211,7 +211,7 @@ def test_the_page_has_the_answer_its_shares_and_what_differs() -> None:
 @needs_browser
 @pytest.mark.whole
 def test_nothing_of_the_page_is_hidden_from_any_reader() -> None:
-    assert serious(render_explanation(whole_answer(), ())) == []
+    assert serious(html_of(whole_answer().page())) == []
 
 
 def test_settings_of_one_side_come_last_and_are_only_counted() -> None:
@@ -223,10 +223,10 @@ def test_settings_of_one_side_come_last_and_are_only_counted() -> None:
     found = DifferenceShares(
         fast=FAST, slow=SLOW, settings="default", workloads=(), configuration=changed
     )
-    text = "\n".join(told(found))
-    assert "s19: 1 to 2" in text
+    text = text_of(found.page())
+    assert any(line.split() == ["s19", "1", "2"] for line in text.splitlines())
     assert "s20" not in text
-    assert "and 20 more that both have, 1 that only debian-12 has, 1 that only debian-13" in text
+    assert "And 20 more that both have, 1 that only debian-12 has, 1 that only debian-13" in text
 
 
 @pytest.mark.parametrize("name", ["unknown", "same", "kinds", "few"])

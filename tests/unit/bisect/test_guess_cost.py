@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.model.stored_password import parse_stored
-from dsvalidate.dirsrv.password_strength import OWASP_ROUNDS, alike, guess_cost, ratio, shown
+from dsproducts.dirsrv.validation.password_strength import (
+    OWASP_ROUNDS,
+    alike,
+    guess_cost,
+    ratio,
+    shown,
+)
 
 
 def rust(rounds: int, scheme: str = "PBKDF2-SHA512") -> str:

@@ -20,13 +20,14 @@ from dsbisect.shared_studies import document_of, shared_study
 from dsbisect.studies import Levels, Rows
 from dsbisect.study_lab import Scene
 from dsharness.errors import DsbisectError, UnreadableError
-from dsharness.matrix import find_workload, load_matrix
+from dsharness.matrix import find_settings, find_workload, load_matrix
 from dsharness.model import Campaign, FleetMachine, GivenImage, Sample, SharedRun, Turn, Value
 from dsmany.fleet import fit_for, fleet_of, free_for, planned_turns
 from dsresults.store import Store
-from dsresults.store.records import put_turn
-from dsresults.store.shared_records import add_run, find_runs, put_machine
-from dsresults.store.tables import CAMPAIGNS, GIVEN_IMAGES, MACHINES, RUNS, SAMPLES, TURNS, decode
+from dsresults.store.documents import KINDS, decode_document, row_of
+from dsresults.store.fleet_records import put_machine
+from dsresults.store.records import put
+from dsresults.store.tables import SAMPLES, TURNS, decode
 
 ROOT = Path(__file__).parents[3]
 MATRIX = load_matrix(ROOT / "matrix.yaml")
@@ -46,13 +47,15 @@ LEVELS: Json = document_of(
 )
 SMALL = {**RUN.request, "matrix": {"text": "rows: []", "lock": ""}}
 COMMITS: Json = {
-    "matrix": SMALL["matrix"], "settings": "default", "metric": "cost",
-    "options": asdict(SearchOptions()), "kind": "commits",
-    "repository": "r", "remotes": [], "place": "r", "below": "", "good": "a",
-    "bad": "b", "points": ["a", "b"], "notes": [], "workload": WORKLOAD.model_dump(mode="json"),
-    "first_parent": False, "paths": [], "fixes": [], "edits": [], "toolchain": None, "proof": True,
-    "patches": [{"name": "a.patch", "text": "x"}], "scatter_pct": None, "backports": False,
-    "prior": {"a": 0.5}, "flat": False,
+    "matrix": SMALL["matrix"], "options": asdict(SearchOptions()), "kind": "commits",
+    "asked": {
+        "workload": WORKLOAD.model_dump(mode="json"), "repository": "r", "good": "a", "bad": "b",
+        "settings": find_settings(MATRIX, "default").model_dump(mode="json"), "metric": "cost",
+        "first_parent": False, "paths": [], "fixes": [], "edits": [], "toolchain": None,
+        "proof": True, "scatter_pct": None, "backports": False, "prior": {"a": 0.5}, "flat": False,
+    },
+    "remotes": [], "place": "r", "below": "", "points": ["a", "b"], "notes": [],
+    "patches": [{"name": "a.patch", "text": "x"}],
 }  # fmt: skip
 
 
@@ -84,9 +87,9 @@ def test_a_changed_request_is_read_or_refused(cache: Path, request: Json) -> Non
 
 
 def rows() -> Iterator[tuple[type[Value], Any, Json]]:
-    """A row of each kind as its table keeps it."""
+    """A row of each kind as its table keeps it; of a document its body."""
     of_kind: dict[str, tuple[type[Value], Any]] = {
-        "campaign": (Campaign, CAMPAIGNS), "turn": (Turn, TURNS), "sample": (Sample, SAMPLES),
+        "campaign": (Campaign, None), "turn": (Turn, TURNS), "sample": (Sample, SAMPLES),
     }  # fmt: skip
     for line in LINES[1:]:
         record = json.loads(line)
@@ -97,27 +100,35 @@ def rows() -> Iterator[tuple[type[Value], Any, Json]]:
     image = GivenImage(
         key="k", kind="build", architecture="amd64", digest="d", machine="m", added_at="now"
     )
-    yield FleetMachine, MACHINES, machine.model_dump(mode="json")
-    yield GivenImage, GIVEN_IMAGES, image.model_dump(mode="json")
-    yield SharedRun, RUNS, {**RUN.model_dump(mode="json"), "request": SMALL}
+    yield FleetMachine, None, machine.model_dump(mode="json")
+    yield GivenImage, None, image.model_dump(mode="json")
+    yield SharedRun, None, {**RUN.model_dump(mode="json"), "request": SMALL}
 
 
 ROWS = list(rows())
+NONSENSE = (None, 7, "x", [], [[]])
 
 
 @MANY
 @given(at=st.integers(0, len(ROWS) - 1), data=st.data())
 def test_a_changed_row_is_read_or_refused(at: int, data: st.DataObject) -> None:
     kind, table, value = ROWS[at]
-    value = data.draw(mutated([value]))
-    rest = {name: value[name] for name in value if name not in table.c}
-    row = {"id": "i", **{name: value.get(name) for name in value if name in table.c}, "rest": rest}
-    if not data.draw(st.integers(0, 20)):
-        row["rest"] = data.draw(st.sampled_from([None, 7, "x", [], [[]]]))
+    changed = data.draw(mutated([value]))
+    harmed = not data.draw(st.integers(0, 20))
     try:
-        decode(kind, row)
+        if table is None:
+            whole = row_of(kind.model_validate(value), 0)
+            decode_document(
+                kind, {**whole, "body": data.draw(st.sampled_from(NONSENSE)) if harmed else changed}
+            )
+        else:
+            rest = {name: changed[name] for name in changed if name not in table.c}
+            row = {name: changed.get(name) for name in changed if name in table.c}
+            rest = data.draw(st.sampled_from(NONSENSE)) if harmed else rest
+            decode(kind, {"id": "i", **row, "rest": rest})
     except UnreadableError as error:
-        assert kind.__name__.lower() in error.message  # noqa: PT017
+        name = KINDS[kind].name if kind in KINDS else kind.__name__.lower()
+        assert name in error.message  # noqa: PT017
 
 
 @pytest.mark.parametrize("nonsense", ["[]", "7", "{", '"x"', "{}", "9" * 6000, "[" * 3000, "NaN"])
@@ -128,20 +139,16 @@ def test_one_row_of_nonsense_stops_no_planning(store: Store, nonsense: str) -> N
     with database.writing() as connection:
         for name in ("a", "b"):
             machine = FleetMachine(id=name, name=name, class_name="c", since="now")
-            put_machine(database, connection, machine)
-            run = RUN.model_copy(update={"id": name})
-            add_run(database, connection, run)
-            put_turn(database, connection, turn_of(WORKLOAD, 0, "x", "y", campaign_id=name))
-        for table in ("machines", "runs"):
-            connection.execute(
-                text(f"UPDATE {table} SET rest = :rest WHERE id = 'b'"),
-                {"rest": nonsense},
-            )
+            put_machine(connection, machine)
+            put(connection, RUN.model_copy(update={"id": name}))
+            put(connection, turn_of(WORKLOAD, 0, "x", "y", campaign_id=name))
+        connection.execute(
+            text("UPDATE documents SET body = :body WHERE id = 'b'"), {"body": nonsense}
+        )
         connection.execute(
             text("UPDATE turns SET rest = :rest WHERE campaign_id = 'b'"), {"rest": nonsense}
         )
-    with database.reading() as connection:
-        (run,) = find_runs(database, connection)
+    (run,) = store.find(SharedRun)
     fleet = fleet_of(store)
     assert [(member.machine.id, bool(member.unreadable)) for member in fleet] == [
         ("a", False),
@@ -153,5 +160,5 @@ def test_one_row_of_nonsense_stops_no_planning(store: Store, nonsense: str) -> N
     assert len(told) == 2
     with database.writing() as connection:  # it comes again, with a program that writes sense
         machine = FleetMachine(id="b", name="b", class_name="c", since="now")
-        put_machine(database, connection, machine)
+        put_machine(connection, machine)
     assert not any(member.unreadable for member in fleet_of(store))

@@ -181,7 +181,7 @@ def test_an_export_leaves_out_what_cannot_be_read(store: Store, tmp_path: Path) 
     store.database.tell = told.append
     with store.database.writing() as connection:
         connection.execute(text("UPDATE samples SET rest = '{' WHERE turn = 1"))
-        connection.execute(text("UPDATE campaigns SET boundary = '[]'"))
+        connection.execute(text("UPDATE documents SET body = json_set(body, '$.boundary', '[]')"))
     with (tmp_path / "a.jsonl").open("w", encoding="utf-8") as stream:
         written = store.export_jsonl(stream)
     gone = len(told)
@@ -194,7 +194,7 @@ def test_an_export_leaves_out_what_cannot_be_read(store: Store, tmp_path: Path) 
 @pytest.mark.parametrize("kind", ["alarm", "watched", "profile"])
 def test_a_stored_finding_that_cannot_be_read_ends_no_list(store: Store, kind: Any) -> None:
     """As an older version imported it."""
-    store.add_finding(
+    store.put(
         Finding(
             kind=kind, found_at="2026-11-28T12:00:00+00:00", value={"alarm": 7}, campaigns=("c",)
         )

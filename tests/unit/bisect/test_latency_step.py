@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsvalidate.check import Check, Status
-from dsvalidate.dirsrv.latency_step import (
+from dsproducts.dirsrv.validation.latency_step import (
     BLOCKS,
     LEAST_PAIRS,
     REQUESTS,
@@ -22,7 +21,8 @@ from dsvalidate.dirsrv.latency_step import (
     summary,
     voluntary_switches,
 )
-from dsvalidate.dirsrv.population import SchemeUser
+from dsproducts.dirsrv.validation.population import SchemeUser
+from dsvalidate.check import Check, Status
 
 PAIRS = 16
 

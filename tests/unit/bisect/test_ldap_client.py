@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from dsharness.systems.ldap import ldap_connection
-from dsvalidate.dirsrv.ldap_client.__main__ import SUITES
-from dsvalidate.dirsrv.ldap_client.passwords import _encoded
-from dsvalidate.dirsrv.validated_server import CLIENT, answers_in
+from dsproducts.dirsrv.validation.ldap_client.__main__ import SUITES
+from dsproducts.dirsrv.validation.ldap_client.passwords import _encoded
+from dsproducts.dirsrv.validation.validated_server import CLIENT, answers_in
 
 JOB = {
     "port": 1, "secure_port": 1, "ca_file": "/nowhere", "suffix": "dc=lab",

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from dsharness.errors import InstanceError
+from dsproducts.dirsrv.validation.dirsrv_suite import OWN_FOLDERS, answers_check, traces_checks
+from dsproducts.dirsrv.validation.server_traces import belongs, files_in, replied
+from dsproducts.dirsrv.validation.validated_server import ClientAnswer
 from dsvalidate.check import Status
-from dsvalidate.dirsrv.dirsrv_suite import OWN_FOLDERS, answers_check, traces_checks
-from dsvalidate.dirsrv.server_traces import belongs, files_in, replied
-from dsvalidate.dirsrv.validated_server import ClientAnswer
 from dsvalidate.safe_gate import (
     Traces,
     literal,

@@ -77,7 +77,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     with Store.open(place) as store, REAL.open(encoding="utf-8") as lines:
         store.import_jsonl(lines)
         for each in (*(tip for one in state.series for tip in one.tips), *state.alarms[0].events):
-            store.add_finding(each.finding)
+            store.put(each.finding)
         with serving(StoredPages(store=store, matrix=MATRIX)) as server:
             yield server
 

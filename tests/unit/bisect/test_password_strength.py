@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from dsproducts.dirsrv.validation.password_strength import (
+    default_check,
+    existing_check,
+    schemes_check,
+)
 from dsvalidate.check import Status
-from dsvalidate.dirsrv.password_strength import default_check, existing_check, schemes_check
 
 STOCK, WEAK = "{PBKDF2-SHA512}100000$c2FsdA$aGFzaA", "{PBKDF2-SHA512}10000$c2FsdA$aGFzaA"
 YESCRYPT, OTHER_YESCRYPT = "{crypt}$y$j9T$salt$hash", "{crypt}$y$j9T$other$hash"

@@ -22,7 +22,7 @@ from worlds import World, sample_of
 from dsharness.errors import InconclusiveError
 from dsharness.measure.metrics import COST
 from dsharness.model import LdcltWorkload, Machine, Sample, Starts, Turn, TurnState
-from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, claimed, turn_of
+from dslab.campaign_loop import CampaignOrder, CampaignState, TurnTaker, leased, turn_of
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Budget, Costs
@@ -299,7 +299,7 @@ def test_only_the_turns_of_named_machines_are_settled(tmp_path: Path) -> None:
     )
     with Store.open(tmp_path / "results.db") as store:
         for each in (mine, other):
-            store.put_turn(each)
+            store.put(each)
         assert store.settle_turns("c", {"mine"}) == 1
         assert store.settle_turns("c", {"mine"}) == 0
         assert store.turn_state(mine.id) is TurnState.GIVEN_UP
@@ -309,7 +309,7 @@ def test_only_the_turns_of_named_machines_are_settled(tmp_path: Path) -> None:
 
 def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
     question = Question(series_id="s", line=("c", "d"), workload_id="w", settings_id="default")
-    with Store.open(tmp_path / "results.db") as store, claimed(store, "key", "w") as claim:
+    with Store.open(tmp_path / "results.db") as store, leased(store, "key", "w") as lease:
         campaign = CampaignOrder(
             question=question,
             workload=WORKLOAD,
@@ -320,7 +320,7 @@ def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
         before = (store.turns(campaign.id), store.samples())
         taker = TurnTaker(
             lab=WorldBenches(World({"c": 7.0, "d": 7.0})),  # a second sample is never the same
-            record=CampaignState.of(campaign, store, claim),
+            record=CampaignState.of(campaign, store, lease),
             listener=RecordingWatcher(), ends={}, needs_all=True,
         )  # fmt: skip
         taker.take(before[0][0].ended(TurnState.PLANNED))
@@ -386,16 +386,14 @@ class KilledAnywhere(RuleBasedStateMachine):
 
             return put
 
-        put_turn, add_sample = self.store.put_turn, self.store.add_sample
-        self.store.put_turn = dying(put_turn)  # type: ignore[method-assign]
-        self.store.add_sample = dying(add_sample)  # type: ignore[method-assign]
+        put = self.store.put
+        self.store.put = dying(put)  # type: ignore[method-assign]
         try:
             self.ask(self.store)
         except Killed:
             pass
         finally:
-            self.store.put_turn = put_turn  # type: ignore[method-assign]
-            self.store.add_sample = add_sample  # type: ignore[method-assign]
+            self.store.put = put  # type: ignore[method-assign]
         assert len(self.store.samples()) >= before - len(LINE[2:5])  # at most the turn under way
 
     @invariant()

@@ -18,9 +18,10 @@ import typer
 from shipped import MATRIX
 from typer.main import get_command
 
-from dsbisect.cli.bisect_commits import bisect_commits
+from dsbisect.cli.bisect_commits import CommitsCircumstances, ask_commits
 from dsbisect.cli.judge import judge
 from dsbisect.cli.root import COMMANDS
+from dsbisect.commits.commits_question import Commits
 from dsbisect.program import NOT_TO_BE_SHIPPED, judged, main, validated
 from dsharness.errors import ExitCode, MatrixError, SourceError
 
@@ -393,7 +394,11 @@ def test_its_help_is_no_failure(args, status):
     assert forked({}, "judge", *args) == status
 
 
-@pytest.mark.parametrize("command", [judge, bisect_commits])
+def search_of_commits(repo, good, bad):
+    ask_commits(Commits(repository=repo, good=good, bad=bad), CommitsCircumstances())
+
+
+@pytest.mark.parametrize("command", [judge, search_of_commits])
 def test_the_matrix_of_the_commit_under_test_is_not_read(monkeypatch, tmp_path, capfd, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DSBISECT_MATRIX", raising=False)

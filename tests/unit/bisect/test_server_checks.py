@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from dsbuilds.edits.dirsrv.scheme_edits import hashed_with
 from dsharness.errors import SourceError
 from dsharness.model import Promise
+from dsproducts.dirsrv.edits.scheme_edits import hashed_with
+from dsproducts.dirsrv.validation.population import SchemeUser, stores
+from dsproducts.dirsrv.validation.recovery import crash_check, verified_check
+from dsproducts.dirsrv.validation.upgrade import binds_check, new_password_check, stored_again
+from dsproducts.dirsrv.validation.validated_server import (
+    answers_in,
+    checks_of,
+    right_check,
+    wrong_check,
+)
 from dsvalidate.check import Gate, Status
-from dsvalidate.dirsrv.population import SchemeUser, stores
-from dsvalidate.dirsrv.recovery import crash_check, verified_check
-from dsvalidate.dirsrv.upgrade import binds_check, new_password_check, stored_again
-from dsvalidate.dirsrv.validated_server import answers_in, checks_of, right_check, wrong_check
 from dsvalidate.installs_gate import leftovers_check, new_leftovers
 from dsvalidate.works_gate import (
     ShippedTest,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.errors import InstanceError
-from dsvalidate.dirsrv.server_traces import (
+from dsproducts.dirsrv.validation.server_traces import (
     MOST_KINDS,
     answers,
     files_in,

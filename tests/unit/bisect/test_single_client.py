@@ -15,7 +15,7 @@ from ldap3.protocol.rfc4511 import LDAPMessage
 from pyasn1.codec.ber import decoder
 
 from dsharness.errors import InstanceError
-from dsvalidate.dirsrv import single_client as client
+from dsproducts.dirsrv.validation import single_client as client
 
 LONG = "x" * 300
 

@@ -15,7 +15,8 @@ from worlds import World
 
 from dsbisect.cli.stored_answers import check_finding, stored_answer
 from dsbisect.shared_studies import SharedQuestion, document_of, shared_study
-from dsbisect.studies import KEPT, STUDIES, Endurance, Levels, Rows, Sizes, Study
+from dsbisect.studies import STUDIES, Endurance, Levels, Rows, Sizes
+from dsbisect.study import KEPT, Study
 from dsbisect.study_answers import StudyAnswer, answered
 from dsbisect.study_lab import Scene
 from dsharness.errors import ExitCode, InstanceError, UnreadableError
@@ -164,7 +165,7 @@ def test_machines_answer_what_one_machine_does(study: Study, store: Store, tmp_p
                 each.boundary.summary for each in one.campaigns
             ]
             return
-        team.add_finding(finding)
+        team.put(finding)
         told = shared.stored_answer(campaigns, team)
         assert [row.capacity_per_s for row in told.answer.rows] == [
             row.capacity_per_s for row in one.rows

@@ -14,13 +14,11 @@ from validations import ENGINE, ROW, Told, question_of, sides_of, tools_of
 from dsharness.errors import InstanceError, UsageError
 from dsharness.matrix import find_workload
 from dsharness.model import BuildSpec, DriverName, Row
-from dsharness.products import product_ids
 from dsproducts.bind.named_suite import SEED, NamedSuite, absent_check, as_warning, zone_check
 from dsvalidate.check import Check, Gate, ShipAnswer, Status, answer_of
 from dsvalidate.step import Background, KeptSteps, Step, run_steps
 from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import (
-    SUITES,
     ValidateRequest,
     check_request,
     steps_of,
@@ -44,10 +42,6 @@ def asked(row: Row, **changes: Any) -> ValidateRequest:
         "settings": MATRIX.settings[0],
     }  # fmt: skip
     return ValidateRequest(**(known | changes))
-
-
-def test_every_suite_is_of_a_product_that_there_is() -> None:
-    assert SUITES.keys() <= {*product_ids()}
 
 
 def test_bind_has_a_step_in_every_gate() -> None:

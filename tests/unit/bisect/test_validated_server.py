@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dsharness.containers.container import Options
-from dsvalidate.dirsrv import validated_server as module
-from dsvalidate.dirsrv.validated_server import TlsServer, ValidatedServer
+from dsproducts.dirsrv.validation import validated_server as module
+from dsproducts.dirsrv.validation.validated_server import TlsServer, ValidatedServer
 
 
 def test_a_client_s_job_lies_where_no_server_can_write(

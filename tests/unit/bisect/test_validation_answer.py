@@ -18,19 +18,14 @@ from typer.testing import CliRunner
 from dsbisect.cli import root
 from dsharness.content_key import file_sha256
 from dsharness.errors import PackageError
+from dsresults.page.page_html import html_of
 from dsresults.store import Store
-from dsvalidate.answer_files import (
-    answer_text,
-    junit_text,
-    page_text,
-    statement_of,
-    summary_text,
-    write_answer,
-)
+from dsvalidate.answer_files import junit_text, statement_of, write_answer
 from dsvalidate.attestation import ASKED, private_key, verified
 from dsvalidate.check import Check, Gate, PackageFile, ShipAnswer, Status, Validation, worst
 from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import Validated
+from dsvalidate.validation_page import answer_text, summary_text, validation_page
 
 STATUSES = st.sampled_from(list(Status))
 
@@ -112,7 +107,7 @@ def all_kinds() -> Validation:
 
 def test_the_page():
     found = all_kinds()
-    page = seen_page(page_text(found))
+    page = seen_page(html_of(validation_page(found)))
     assert page.texts("p", "headline") == ["Do not ship it"]
     assert page.texts("h1") == [f"May {found.change} be shipped on {found.row}?"]
     (reason,) = page.all("ul", "reasons")[0].texts("li")
@@ -133,7 +128,7 @@ def test_the_page():
 def test_a_validation_is_shown_and_written_again_from_the_store(tmp_path):
     place, found = f"sqlite:///{tmp_path}/results.db", all_kinds()
     with Store.open(place) as store:
-        assert store.add_finding(found.finding)
+        assert store.put(found.finding)
         (kept,) = store.findings()
     output = tmp_path / "report"
     run = CliRunner().invoke
@@ -183,7 +178,7 @@ def test_many_reasons_are_counted_not_listed():
 
 def test_nothing_of_a_package_is_read_as_html():
     evil = check_of(Gate.WORKS, found="<script>alert(1)</script>", details=("<img src=x>",))
-    page = page_text(validation_of(evil))
+    page = html_of(validation_page(validation_of(evil)))
     assert "<script" not in page
     assert "<img" not in page
 

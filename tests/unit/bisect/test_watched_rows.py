@@ -77,7 +77,7 @@ class WorldStates:
         if self.fault:
             raise self.fault
         for image in sides:
-            self.store.add_image(image)
+            self.store.put(image)
         order = CampaignOrder(
             question=look.question, workload=look.workload, store=self.store,
             search=options.search(look.workload), lab=WorldBenches(World(costs)),

@@ -28,7 +28,7 @@ from dsharness.errors import EditError, InstanceError, UnreachableError
 from dsharness.model import AppliedPatch, Build, DriverName, Provenance
 from dsharness.process.command import Completed, run
 from dsharness.products import source_facts
-from dsharness.systems.ldap.install_tree import DirsrvTree, filled
+from dsproducts.dirsrv.install_tree import DirsrvTree, filled
 
 SOURCE = source_facts("389-ds")
 PROOF = dict.fromkeys(SOURCE.must_have, "")

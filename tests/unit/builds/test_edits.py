@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsbuilds.edits import EDITS, Edited, parse, patch_of
-from dsbuilds.edits.dirsrv.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 from dsharness.errors import DsbisectError, EditError, UsageError
 from dsharness.model import Promise
+from dsproducts.dirsrv.edits.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 
 SET = "nsslapd-pwdPBKDF2"
 LATER = ("2.2.3", "3.1.2", "between", "3.3.1")

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsbuilds.edits import patch_of, user_patch
-from dsbuilds.edits.dirsrv.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 from dsbuilds.edits.patch_file import unified
 from dsharness.errors import EditError, UsageError
 from dsharness.model import Promise
+from dsproducts.dirsrv.edits.scheme_edits import RUST_SCHEMES, hashed_with, stored_under
 
 HUNK = "@@ -3,3 +3,3 @@ main\n one\n-two\n+TWO\n three\n"
 PLAIN = f"--- a/src/x.c\t2026-01-01\n+++ b/src/x.c\t2026-01-02\n{HUNK}"

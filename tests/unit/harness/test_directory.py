@@ -28,8 +28,8 @@ from dsharness.systems.ldap.directory import (
     open_connection,
     reached,
 )
-from dsharness.systems.ldap.dirsrv import Dirsrv
-from dsharness.systems.ldap.ns_slapd import SCHEMES
+from dsproducts.dirsrv.dirsrv import Dirsrv
+from dsproducts.dirsrv.ns_slapd import SCHEMES
 
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)
 REALM_SITE = Site(suffix="dc=lab", people="cn=users,dc=lab", port=389, realm="LAB.TEST")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from dsharness.errors import InstanceError
-from dsharness.systems.ldap import directory_system, install_tree
-from dsharness.systems.ldap.install_tree import DirsrvTree
+from dsharness.systems.ldap import directory_system
+from dsproducts.dirsrv import install_tree
+from dsproducts.dirsrv.install_tree import DirsrvTree
 
 SOCKET = Path("/no/socket")
 

@@ -35,17 +35,17 @@ from dsharness.errors import InstanceError
 from dsharness.model import DirectoryContent, Settings
 from dsharness.systems.ldap.directory import Directory, connect, read_anonymously
 from dsharness.systems.ldap.directory_system import OwnDirectory
-from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.ldap.ldap_connection import (
     check_message,
 )
-from dsharness.systems.ldap.openldap import OpenLdap
-from dsharness.systems.ldap.password_trials import changed_scheme
 from dsharness.systems.system import Seed
-from dsvalidate.dirsrv.ldap_client import job as client_job
-from dsvalidate.dirsrv.ldap_client.operations import OPERATIONS, REPLIES
-from dsvalidate.dirsrv.ldap_client.passwords import BINDS, PASSWORDS
-from dsvalidate.dirsrv.population import add_scheme_users, dump_of, schemes_of
+from dsproducts.dirsrv.dirsrv import Dirsrv
+from dsproducts.dirsrv.password_trials import changed_scheme
+from dsproducts.dirsrv.validation.ldap_client import job as client_job
+from dsproducts.dirsrv.validation.ldap_client.operations import OPERATIONS, REPLIES
+from dsproducts.dirsrv.validation.ldap_client.passwords import BINDS, PASSWORDS
+from dsproducts.dirsrv.validation.population import add_scheme_users, dump_of, schemes_of
+from dsproducts.openldap.slapd import OpenLdap
 
 ROOT = Path(dsbisect.__file__).parents[2]
 SITE = Dirsrv.site

@@ -28,8 +28,8 @@ from dsharness.model.ldap_requests import is_filter
 from dsharness.systems.ldap.address import NamedUsers
 from dsharness.systems.ldap.directory import LdapUser, Site
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, LdapEndpoint, OwnDirectory
-from dsharness.systems.ldap.ns_slapd import import_task
 from dsharness.systems.system import SHARED_FOLDER
+from dsproducts.dirsrv.ns_slapd import import_task
 
 LOAD = ldapload.Ldapload()
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)

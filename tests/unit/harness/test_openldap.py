@@ -15,8 +15,8 @@ from dsharness.products import known_changes
 from dsharness.systems import Seed
 from dsharness.systems.ldap.directory import Directory
 from dsharness.systems.ldap.directory_system import SPARE
-from dsharness.systems.ldap.openldap import OpenLdap, configuration
 from dsharness.systems.readiness import telling_line
+from dsproducts.openldap.slapd import OpenLdap, configuration
 
 SITE = OpenLdap.site
 DEBIAN_11 = "pw-apr1.so pw-argon2.so pw-netscape.so pw-pbkdf2.so pw-sha2.so ppolicy.so"

@@ -9,7 +9,7 @@ import pytest
 
 from dsharness.errors import InstanceError
 from dsharness.model.stored_password import parse_stored
-from dsharness.systems.ldap.password_trials import hashed_value
+from dsproducts.dirsrv.password_trials import hashed_value
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_a_wrong_value_is_named_with_file_and_line(folder, old, new, said):
     with pytest.raises(MatrixError) as caught:
         product("toy", folder)
     assert said in str(caught.value)
-    assert "docs/products.md" in str(caught.value)
+    assert "docs/drivers.md" in str(caught.value)
 
 
 def test_a_pattern_that_is_no_regular_expression_is_refused(folder):

@@ -19,7 +19,6 @@ from dsharness.containers.container import State
 from dsharness.errors import EngineError, InstanceError, PortTakenError
 from dsharness.measure import instance
 from dsharness.process.command import Completed
-from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.readiness import (
     FirstAnswer,
     answering,
@@ -29,6 +28,7 @@ from dsharness.systems.readiness import (
     wait_until_ready,
 )
 from dsharness.systems.system import SHARED_FOLDER, Endpoint
+from dsproducts.dirsrv.dirsrv import Dirsrv
 
 LOADER = "ns-slapd: error while loading shared libraries: libpcre.so.3: cannot open shared object"
 

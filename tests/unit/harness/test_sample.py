@@ -38,7 +38,7 @@ from dsharness.systems import Seed
 from dsharness.systems.ldap import directory_system
 from dsharness.systems.ldap.directory import Entry, Site
 from dsharness.systems.ldap.directory_system import OwnDirectory
-from dsharness.systems.ldap.dirsrv import Dirsrv
+from dsproducts.dirsrv.dirsrv import Dirsrv
 
 STORED = StoredPassword(scheme="PBKDF2-SHA512", rounds=10_000)
 SITE = Site(suffix="dc=lab", people="ou=people,dc=lab", port=3389)

@@ -16,12 +16,12 @@ from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import golden_key
 from dsharness.model import DirectoryContent, Image, Settings
 from dsharness.systems import SYSTEMS, Seed
-from dsharness.systems.ldap import dirsrv, ns_slapd
 from dsharness.systems.ldap.directory import Site
-from dsharness.systems.ldap.freeipa import ALD_INSTALL, BOOT, POLICY, SERVE, AldPro, FreeIpa
-from dsharness.systems.ldap.ns_slapd import NsSlapd
-from dsharness.systems.ldap.openldap import OpenLdap
 from dsharness.systems.readiness import START, STOP
+from dsproducts.dirsrv import dirsrv, ns_slapd
+from dsproducts.dirsrv.freeipa import ALD_INSTALL, BOOT, POLICY, SERVE, AldPro, FreeIpa
+from dsproducts.dirsrv.ns_slapd import NsSlapd
+from dsproducts.openldap.slapd import OpenLdap
 
 SHARED = Path("/shared")
 SETTINGS = Settings(id="default")

@@ -14,8 +14,8 @@ from dsharness.model import DirectoryContent, Image, Settings
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.ldap import directory_system
 from dsharness.systems.ldap.directory_system import STORED, OwnDirectory
-from dsharness.systems.ldap.dirsrv import Dirsrv
 from dsharness.systems.system import TakenPart, parts_of
+from dsproducts.dirsrv.dirsrv import Dirsrv
 
 GIVEN = tuple(f"{{PBKDF2-SHA512}}100000$salt{number}$hash" for number in range(3))
 ENDPOINT = OwnDirectory(port=3389, users=Dirsrv.site, socket=Path("/no/socket"))

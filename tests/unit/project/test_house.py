@@ -21,6 +21,7 @@ def test_names_that_hold_a_value_are_counted_once_for_each_binding() -> None:
         ("bisect/dsbisect/cli/measure.py", True),
         ("bisect/dsbisect/cli/clean.py", False),
         ("bisect/dsbisect/search_options.py", True),
+        ("bisect/dsbisect/studies.py", True),
         ("bisect/dsbisect/outbox.py", False),
         ("harness/dsharness/process_options.py", False),
     ],

@@ -55,6 +55,8 @@ def test_an_import_the_wrong_way_is_seen(tmp_path: Path) -> None:
         for each in (package, *package.relative_to(tmp_path).parents):
             if (tmp_path / each) != tmp_path:
                 (tmp_path / each / "__init__.py").touch()
+    for allowed in ("program", "load_users"):
+        (tmp_path / f"dsbisect/{allowed}.py").write_text("import dsproducts\n")
     (tmp_path / "dsharness/wrong.py").write_text("import dsbisect\n")
     done = lint_imports("--contract", "one-way", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1

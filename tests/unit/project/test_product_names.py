@@ -16,16 +16,17 @@ CORE = ("harness", "images", "builds", "results", "bisect")
 WORDS = {
     "bind": r"(?i:bind9|bind-tree|dnsload|dnsperf|named\.conf)|\bDNS\b(?! rebinding)|\bBIND's\b",
     "krb5": r"(?i:krb5|kerberos|krbload|kdc)",
+    "openldap": r"(?i:openldap|\bslapd\.conf)",
 }
-# Of products that have none yet: FreeIPA's directory is that of a realm.
-NOT_MOVED = ("harness/dsharness/systems/ldap/",)
+# Whose words still stand in the core: directories are its first product, and their loads, the
+# workloads and the models of both are not moved yet.
+NOT_YET = {"389-ds"}
 
 
 def core_files() -> list[str]:
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *CORE]
     told = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    files = [name for name in told.splitlines() if (ROOT / name).is_file()]
-    return [name for name in files if not name.startswith(NOT_MOVED)]
+    return [name for name in told.splitlines() if (ROOT / name).is_file()]
 
 
 @pytest.mark.parametrize("product", WORDS)
@@ -41,4 +42,4 @@ def test_its_words_stand_nowhere_in_the_core(product: str) -> None:
 
 
 def test_every_folder_has_its_words() -> None:
-    assert WORDS.keys() == product_folders().keys()
+    assert WORDS.keys() | NOT_YET == product_folders().keys()

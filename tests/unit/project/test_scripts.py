@@ -12,7 +12,7 @@ FOLDERS = (
     "scripts",
     ".ci",
     "builds/dsbuilds/libexec",
-    "builds/dsbuilds/libexec/389-ds",
+    "products/dsproducts/dirsrv",
     "images/dsimages/libexec",
     "bisect/dsvalidate/libexec",
     "tests/integration/harness/freeipa",
@@ -28,7 +28,7 @@ SCRIPTS = sorted(
 # named by its script's text: a comment there would make every build again.
 MEANT = {
     # make's own $(…), a list of users, and names that libtool chose
-    "builds/dsbuilds/libexec/389-ds/build-tree": "SC2016,SC2086,SC2044",
+    "products/dsproducts/dirsrv/build-tree": "SC2016,SC2086,SC2044",
 }
 
 

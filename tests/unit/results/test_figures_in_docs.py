@@ -14,7 +14,7 @@ from pathlib import Path
 from dsharness.model import Finding
 from dsresults.compare.claim_outcomes import ClaimsAnswer
 from dsresults.compare.difference_shares import DifferenceShares
-from dsresults.compare.difference_shares import told as text_lines
+from dsresults.page.page_text import text_of
 from dsresults.store.json_lines import FindingRecord
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ def test_what_is_shown_of_an_explanation_is_the_stored_answer() -> None:
     page = (ROOT / "docs/explain.md").read_text("utf-8")
     command = re.escape(str(finding.value["command"]))
     (block,) = re.findall(rf"(?<=```\n\$ {command}\n).*?(?=```)", page, re.DOTALL)
-    lines = iter("\n".join(text_lines(DifferenceShares.model_validate(finding.value))).splitlines())
+    lines = iter(text_of(DifferenceShares.model_validate(finding.value).page()).splitlines())
     missing = [line for line in block.splitlines() if line != LEFT_OUT and line not in lines]
     assert missing == []
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import text
 from store_values import (
     BOUNDARY,
     IMAGE,
@@ -17,7 +19,7 @@ from store_values import (
 )
 
 from dsharness.errors import StoreError, UsageError
-from dsharness.model import Campaign, Finding, LdcltWorkload, Turn, TurnState
+from dsharness.model import Campaign, Finding, FleetMachine, LdcltWorkload, Turn, TurnState
 from dsharness.model.campaign import FindingKind
 from dsresults.store import Store
 
@@ -29,23 +31,23 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_a_sample_is_kept_once(store: Store) -> None:
-    assert store.add_sample(sample("a"))
-    assert not store.add_sample(sample("a"))
+    assert store.put(sample("a"))
+    assert not store.put(sample("a"))
     assert store.samples() == [sample("a")]
     assert store.sample("a") == sample("a")
     assert store.sample("b") is None
 
 
 def test_an_id_is_never_reused(store: Store) -> None:
-    store.add_sample(sample("a", errors=0))
+    store.put(sample("a", errors=0))
     with pytest.raises(StoreError, match="another errors: '0', not '7'"):
-        store.add_sample(sample("a", errors=7))
+        store.put(sample("a", errors=7))
     assert store.samples() == [sample("a", errors=0)]
 
 
 def test_what_is_stored_is_seen_by_others_at_once(store: Store, tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.db") as other:
-        store.add_sample(sample("a"))
+        store.put(sample("a"))
         assert other.samples() == [sample("a")]
 
 
@@ -55,7 +57,7 @@ def test_samples_come_in_time_order_however_the_time_is_spelt(store: Store) -> N
         ("second", "2026-01-01T13:30:00.5+01:30"),
         ("first", "2026-01-01T12:00:00"),
     ]:
-        store.add_sample(sample(identity, started_at=started_at))
+        store.put(sample(identity, started_at=started_at))
     assert [one.id for one in store.samples()] == ["first", "second", "third"]
 
 
@@ -73,15 +75,15 @@ def test_samples_come_in_time_order_however_the_time_is_spelt(store: Store) -> N
 def test_samples_are_chosen_by_everything_given(
     store: Store, given: dict[str, str], found: list[str]
 ) -> None:
-    store.add_sample(sample("a", image_key="other"))
-    store.add_sample(sample("b", campaign_id="c-9"))
-    store.add_sample(sample("c", candidate_id="debian-13"))
+    store.put(sample("a", image_key="other"))
+    store.put(sample("b", campaign_id="c-9"))
+    store.put(sample("c", candidate_id="debian-13"))
     assert [one.id for one in store.samples(**given)] == found
 
 
 def test_samples_are_counted_by_campaign(store: Store) -> None:
     for identity, campaign in [("a", "c-1"), ("b", "c-1"), ("c", "c-2")]:
-        store.add_sample(sample(identity, campaign_id=campaign))
+        store.put(sample(identity, campaign_id=campaign))
     assert store.sample_counts() == {"c-1": 2, "c-2": 1}
 
 
@@ -89,23 +91,21 @@ def unfinished(identity: str, **changes: object) -> Campaign:
     return UNFINISHED.model_copy(update={"id": identity, **changes})
 
 
-def resumable(store: Store, fingerprint: str) -> Campaign | None:
-    question = {name: getattr(UNFINISHED, name) for name in ("kind", "series_id", "workload_id")}
-    return store.unfinished_campaign(**question, settings_id="default", fingerprint=fingerprint)
-
-
-def test_the_newest_unfinished_campaign_of_the_same_question_and_setup_is_resumed(
-    store: Store,
-) -> None:
+def test_campaigns_are_chosen_by_their_setup_and_whether_they_have_an_answer(store: Store) -> None:
     mark = UNFINISHED.fingerprint
-    store.add_campaign(unfinished("new", started_at="2026-11-21T12:00:00Z"))
-    store.add_campaign(unfinished("old"))
-    store.add_campaign(unfinished("elsewhere", fingerprint="x"))
-    store.add_campaign(unfinished("other", workload_id="bind-one"))
-    assert getattr(resumable(store, mark), "id", None) == "new"
+    store.put(unfinished("new", started_at="2026-11-21T12:00:00Z"))
+    store.put(unfinished("old"))
+    store.put(unfinished("elsewhere", fingerprint="x"))
+
+    def ids(**given: Any) -> list[str]:
+        return [campaign.id for campaign in store.campaigns(**given)]
+
+    assert ids(fingerprint=mark, finished=False) == ["old", "new"]
     store.finish_campaign("new", BOUNDARY, "2026-11-21T13:00:00Z")
-    assert getattr(resumable(store, mark), "id", None) == "old"
-    assert resumable(store, "y") is None
+    assert ids(fingerprint=mark, finished=False) == ["old"]
+    assert ids(fingerprint=mark, finished=True) == ["new"]
+    assert ids(fingerprint="y") == []
+    assert ids(newest=2) == ["old", "new"]
 
 
 def test_campaigns_that_could_not_measure_a_candidate_are_found(store: Store) -> None:
@@ -113,7 +113,7 @@ def test_campaigns_that_could_not_measure_a_candidate_are_found(store: Store) ->
 
 
 def test_a_campaign_is_answered_once(store: Store) -> None:
-    store.add_campaign(unfinished("c"))
+    store.put(unfinished("c"))
     assert store.campaigns(finished=True) == []
     store.finish_campaign("c", BOUNDARY, "2026-11-21T13:00:00Z")
     store.finish_campaign("c", BOUNDARY, "2026-11-21T13:00:00Z")
@@ -122,13 +122,13 @@ def test_a_campaign_is_answered_once(store: Store) -> None:
     assert store.campaigns(finished=False) == []
     with pytest.raises(StoreError, match="was already answered at 2026-11-21T13:00:00Z"):
         store.finish_campaign("c", BOUNDARY, "2026-11-21T14:00:00Z")
-    assert not store.add_campaign(unfinished("c"))
+    assert not store.put(unfinished("c"))
     assert store.campaign("c") == answered
 
 
 def test_the_beginning_of_an_id_is_enough_where_it_is_the_only_one(store: Store) -> None:
     for each in ("abc", "abcd", "b-1"):
-        store.add_campaign(unfinished(each))
+        store.put(unfinished(each))
     assert [store.whole_id(each) for each in ("b", "abcd", "abc", "x")] == [
         "b-1",
         "abcd",
@@ -146,10 +146,10 @@ def test_an_unknown_campaign_cannot_be_answered(store: Store) -> None:
 
 def test_the_newest_manifest_of_an_image_counts_and_the_old_one_stays(store: Store) -> None:
     assert store.image(IMAGE.key) is None
-    assert store.add_image(IMAGE)
-    assert not store.add_image(IMAGE)
+    assert store.put(IMAGE)
+    assert not store.put(IMAGE)
     drifted = IMAGE.model_copy(update={"packages": {"389-ds-base": "2.3.2"}})
-    assert store.add_image(drifted)
+    assert store.put(drifted)
     assert store.image(IMAGE.key) == drifted
     assert str(store).endswith("s.db")
 
@@ -171,7 +171,7 @@ def test_findings_are_chosen_by_kind_or_by_the_campaign_that_they_rest_on(store:
     one, other = told("profile", "a"), told("profile", "b", at="2026-11-27T11:00:00Z")
     both, alarm = told("commits", "a", "b"), told("alarm")
     for each in (one, other, both, alarm):
-        assert store.add_finding(each)
+        assert store.put(each)
     assert store.findings("profile") == [other, one]
     assert store.findings("alarm", "commits") == [each for each in store.findings()
                                                   if each in (alarm, both)]  # fmt: skip
@@ -189,7 +189,36 @@ def test_only_planned_turns_are_somebody_s_to_take(store: Store) -> None:
 
     turns = [turn(number, state) for number, state in enumerate(TurnState)]
     for each in turns:
-        store.put_turn(each)
+        store.put(each)
     assert [each.state for each in store.planned_turns()] == [TurnState.PLANNED]
-    store.add_campaign(unfinished("there"))
+    store.put(unfinished("there"))
     assert store.campaigns_there({"there", "not there"}) == {"there"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("id = 'x'", "its id is 'c' in its body, 'x' in the table"),
+        ("of = 'x'", "its of is "),
+        ("state = 'answered'", "its state is 'open' in its body, 'answered' in the table"),
+        ("time_us = 7", "its time_us is "),
+    ],
+)
+def test_a_document_whose_columns_say_something_else_than_its_body_is_left_out(
+    store: Store, change: str, said: str
+) -> None:
+    store.put(unfinished("c"))
+    store.database.tell = (told := list[str]()).append
+    with store.database.writing() as connection:
+        connection.execute(text(f"UPDATE documents SET {change}"))
+    assert store.campaigns() == []
+    assert said in told[0]
+
+
+def test_kinds_of_documents_have_ids_of_their_own(store: Store) -> None:
+    machine = FleetMachine(id="c", name="lab-1", class_name="k", since="2026-11-29")
+    assert store.put(unfinished("c"))
+    assert store.put(machine)
+    assert (store.get(FleetMachine, "c"), store.get(Campaign, "c")) == (machine, unfinished("c"))
+    assert store.find(FleetMachine, of=("lab-1",)) == [machine]
+    assert store.find(FleetMachine, of=("lab-2",)) == []

@@ -23,14 +23,14 @@ def test_any_sample_survives_the_store_and_an_export(some: list[Sample]) -> None
     kept = {sample.id: sample for sample in some}
     with tempfile.TemporaryDirectory() as folder:
         with Store.open(Path(folder) / "a.db") as store:
-            assert all(store.add_sample(sample) for sample in some)
+            assert all(store.put(sample) for sample in some)
             assert {sample.id: sample for sample in store.samples()} == kept
             text = io.StringIO()
             store.export_jsonl(text)
         with Store.open(Path(folder) / "b.db") as copy:
             copy.import_jsonl(io.StringIO(text.getvalue()))
             assert {sample.id: sample for sample in copy.samples()} == kept
-            assert not any(copy.add_sample(sample) for sample in some)
+            assert not any(copy.put(sample) for sample in some)
 
 
 @pytest.mark.whole
@@ -50,5 +50,5 @@ def test_what_would_not_survive_is_refused(
 ) -> None:
     with Store.open(tmp_path / "s.db") as store:
         with pytest.raises(StoreError, match=complaint):
-            store.add_sample(sample("x").model_copy(update=changes))
+            store.put(sample("x").model_copy(update=changes))
         assert store.samples() == []

@@ -40,7 +40,7 @@ def test_a_damaged_database(tmp_path: Path) -> None:
     place = tmp_path / "s.db"
     with Store.open(place) as store:
         for number in range(50):
-            store.add_sample(sample(str(number), log="x" * 4000))
+            store.put(sample(str(number), log="x" * 4000))
     content = bytearray(place.read_bytes())
     content[8192:] = b"\xff" * (len(content) - 8192)
     place.write_bytes(content)
@@ -123,11 +123,11 @@ def test_a_database_locked_for_too_long(tmp_path: Path) -> None:
     with Store.open(place, lock_wait_s=0.1) as store, closing(sqlite3.connect(place)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="stayed locked by another process") as caught:
-            store.add_sample(sample("a"))
+            store.put(sample("a"))
         assert "fuser" in caught.value.hint
         assert store.samples() == []  # readers do not wait for a writer
         other.rollback()
-        assert store.add_sample(sample("a"))
+        assert store.put(sample("a"))
 
 
 def test_a_first_open_waits_for_the_lock_only_so_long(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_full_disk_keeps_what_was_stored(small_disk: Path) -> None:
         kept = fill(store)
         ballast.unlink()  # some space is freed: nothing is lost, and work continues
         assert len(store.samples()) == kept > 0
-        assert store.add_sample(sample("after"))
+        assert store.put(sample("after"))
 
 
 def test_a_disk_full_from_the_start(small_disk: Path) -> None:

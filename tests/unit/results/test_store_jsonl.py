@@ -57,7 +57,7 @@ def test_two_exports_can_be_joined(store: Store) -> None:
 
 
 def test_an_answer_arrives_at_a_campaign_that_had_none(store: Store) -> None:
-    store.add_campaign(FINISHED.model_copy(update={"finished_at": None, "boundary": None}))
+    store.put(FINISHED.model_copy(update={"finished_at": None, "boundary": None}))
     store.import_jsonl(LINES)
     assert store.campaign(FINISHED.id) == FINISHED
 
@@ -92,7 +92,7 @@ def changed(number: int, **changes: object) -> list[str]:
 def test_one_wrong_line_and_nothing_is_imported(
     store: Store, lines: list[str], complaint: str
 ) -> None:
-    store.add_sample(sample("mine"))
+    store.put(sample("mine"))
     with pytest.raises(UsageError, match="^team.jsonl, " + complaint) as caught:
         store.import_jsonl(lines, source="team.jsonl")
     assert caught.value.hint
@@ -102,7 +102,7 @@ def test_one_wrong_line_and_nothing_is_imported(
 
 def test_two_answers_to_one_campaign_are_a_conflict(store: Store) -> None:
     other = BOUNDARY.model_copy(update={"summary": "no difference found"})
-    store.add_campaign(FINISHED.model_copy(update={"boundary": other}))
+    store.put(FINISHED.model_copy(update={"boundary": other}))
     with pytest.raises(UsageError, match=r"line 3: the campaign 'c-1' .* with another boundary"):
         store.import_jsonl(LINES)
     assert store.samples() == []

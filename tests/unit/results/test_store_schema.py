@@ -15,11 +15,11 @@ from store_values import FINISHED, IMAGE, sample
 
 from dsharness.errors import StoreError, UpgradedError
 from dsharness.process.deadline import Deadline, wait_until
-from dslab.campaign_loop import claimed
+from dslab.campaign_loop import leased
 from dsresults.store import Store
 from dsresults.store.database import VERSION_TABLE, Database
 from dsresults.store.location import locate
-from dsresults.store.store import SCRIPTS, prepare
+from dsresults.store.schema import OLD_READER, SCRIPTS, prepare
 from dsresults.store.tables import METADATA
 
 NEXT = """
@@ -53,9 +53,9 @@ def next_version(tmp_path: Path, current: str, last: str = "") -> Path:
 def filled(tmp_path: Path) -> Path:
     place = tmp_path / "s.db"
     with Store.open(place) as store:
-        store.add_sample(sample("a"))
-        store.add_campaign(FINISHED)
-        store.add_image(IMAGE)
+        store.put(sample("a"))
+        store.put(FINISHED)
+        store.put(IMAGE)
     return place
 
 
@@ -88,10 +88,10 @@ def test_an_upgrade_keeps_the_data_and_the_old_program_then_declines(
         notes = connection.execute("SELECT id, note FROM samples").fetchall()
         others = [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in ("campaigns", "images")
+            for table in ("documents", "turns")
         ]
     assert notes == [("a", "migrated a")]
-    assert others == [1, 1]
+    assert others == [2, 0]
     with pytest.raises(StoreError) as caught:
         Store.open(filled)
     assert caught.value.message == (
@@ -101,12 +101,34 @@ def test_an_upgrade_keeps_the_data_and_the_old_program_then_declines(
     assert "upgrade dsbisect" in caught.value.hint
 
 
+def test_a_store_of_an_older_form_is_one_clear_error_that_says_how_to_take_it_along(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "old.db"
+    with closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute(f"CREATE TABLE {VERSION_TABLE} (version_num TEXT)")
+        connection.execute(f"INSERT INTO {VERSION_TABLE} VALUES ('0007')")
+        connection.execute("CREATE TABLE samples (id TEXT)")
+    before = place.read_bytes()
+    with pytest.raises(StoreError) as caught:
+        Store.open(place)
+    assert caught.value.message == (
+        f"the results database {place} is of an older form (schema 0007; this dsbisect reads 0010"
+        " and later)"
+    )
+    assert f"commit {OLD_READER} of dsbisect" in caught.value.hint
+    assert "`dsbisect results export --store OLD FILE`" in caught.value.hint
+    assert "`dsbisect results import --store NEW FILE`" in caught.value.hint
+    assert head(place) == "0007"
+    assert len(place.read_bytes()) == len(before)
+
+
 def test_who_wrote_before_an_upgrade_writes_nothing_after_it(filled: Path, tmp_path: Path) -> None:
     with Store.open(filled) as running:
         old = head(filled)
         prepare(Database(locate(filled)), scripts=next_version(tmp_path, old))
         with pytest.raises(UpgradedError) as caught:
-            running.add_sample(sample("b"))
+            running.put(sample("b"))
         assert [each.id for each in running.samples()] == ["a"]
     assert caught.value.message == (
         f"the results database {filled} was upgraded by a newer dsbisect (schema 9999;"
@@ -117,12 +139,12 @@ def test_who_wrote_before_an_upgrade_writes_nothing_after_it(filled: Path, tmp_p
 def test_a_search_whose_store_is_upgraded_ends_with_that_reason(
     filled: Path, tmp_path: Path
 ) -> None:
-    with Store.open(filled) as running, claimed(running, "k", "w", every_s=0.01) as claim:
-        claim.check()
+    with Store.open(filled) as running, leased(running, "k", "w", every_s=0.01) as lease:
+        lease.check()
         prepare(Database(locate(filled)), scripts=next_version(tmp_path, head(filled)))
-        wait_until(lambda: claim.upgraded or None, Deadline.after(10), what="the next beat")
+        wait_until(lambda: lease.upgraded or None, Deadline.after(10), what="the next beat")
         with pytest.raises(UpgradedError, match="nothing more is written"):
-            claim.check()
+            lease.check()
 
 
 def test_an_upgrade_that_fails_leaves_the_database_as_it_was(filled: Path, tmp_path: Path) -> None:

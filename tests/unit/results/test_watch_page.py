@@ -24,23 +24,24 @@ from watched_tips import (
 )
 
 from dsresults.moved_packages import moved_packages
+from dsresults.page.page_html import html_of
 from dsresults.watch.alarms import AlarmState, alarms_of, searched
-from dsresults.watch.series_chart import series_chart
-from dsresults.watch.watch_page import PAGE, page_names, render_page, write_watch
+from dsresults.watch.series_chart import AREA, series_chart
+from dsresults.watch.watch_page import PAGE, page_names, watch_page, write_watch
 from dsresults.watch.watch_state import WatchedBranchTips, told_watch, watch_state
 from dsresults.watch.watched_series import watches_of
 
 
 def pages() -> dict[str, str]:
     state = watch_with_an_alarm()
-    return {name: render_page(state, name) for name in page_names(state)}
+    return {name: html_of(watch_page(state, name)) for name in page_names(state)}
 
 
 def test_the_first_page_tells_alarms_series_machines_and_cost() -> None:
     state = watch_with_an_alarm()
     assert state.answer.startswith("1 open: aaaaaaaaaaaa; 5 tips in 2 series")
     assert "aaaaaaaaaaaa  named      bind costs 1.5 times" in "\n".join(told_watch(state))
-    shown: Part = seen_page(render_page(state, PAGE))
+    shown: Part = seen_page(html_of(watch_page(state, PAGE)))
     alarms, series, machines = shown.all("table")
     (row,) = alarms.rows[1:]
     assert row[:2] == ["aaaaaaaaaaaa since 2026-11-27 08:00:00 UTC", "named"]
@@ -65,7 +66,7 @@ def test_a_row_s_page_lists_the_packages_that_moved() -> None:
     sid = MAIN.model_copy(update={"branch": "debian-sid"})
     tips = [measured(1, series=sid), measured(2, "slower", series=sid, moved=moved)]
     state = watch_state("w", tips, [])
-    page = render_page(state, page_names(state)[0])
+    page = html_of(watch_page(state, page_names(state)[0]))
     assert "<b>3.111" not in page
     packages = next(each for each in seen_page(page).all("table") if "Package" in each.rows[0])
     assert packages.rows[1:] == [["389-ds-base", "3.1", "3.2"], ["libnss3", "3.110", "<b>3.111"]]
@@ -82,7 +83,7 @@ def test_every_point_leads_to_its_commit_and_its_runs() -> None:
     for name, anchor in links:
         assert f'id="{anchor}"' in found[name]
     main = seen_page(found[state.series[0].page])
-    articles = {part.attributes["id"]: part for part in main.all("article")}
+    articles = {part.attributes["id"]: part for part in main.all("section", "tip")}
     assert list(articles) == ["t3", "t2", "t1", "t0"], "the newest first"
     slow = articles["t1"]
     assert f"{FORGE}{hash_of(2)}" in [link.attributes["href"] for link in slow.all("a")]
@@ -97,25 +98,29 @@ def test_every_point_leads_to_its_commit_and_its_runs() -> None:
 @pytest.mark.parametrize("page", ["", "javascript:alert(1)//", "http://example.org/"])
 def test_a_commit_of_no_known_forge_is_no_link(page: str) -> None:
     state = watch_state("w", [measured(1, commit_page=page)], ())
-    shown = seen_page(render_page(state, state.series[0].page))
-    assert [link.attributes["href"] for link in shown.all("article")[0].all("a")] == []
+    shown = seen_page(html_of(watch_page(state, state.series[0].page)))
+    assert [link.attributes["href"] for link in shown.all("section", "tip")[0].all("a")] == []
     assert hash_of(1)[:12] in shown.text
 
 
 def test_steps_are_marked() -> None:
     (chart, quiet) = map(series_chart, watch_with_an_alarm().series)
-    (step,) = chart.steps
-    assert (step.kind, step.label) == ("slower", "1.50\u00d7 slower")
-    assert step.x == chart.places[1].x
-    assert [place.kind for place in chart.places] == ["none", "slower", "none", "open"]
-    assert quiet.steps == ()
+    (step,) = chart.find("line", "step")
+    assert step.get("class") == "step slower"
+    assert [words.text for words in chart.find("text", "step-label")] == ["1.50\u00d7 slower"]
+    points = chart.find("circle", "tip-mark")
+    assert step.get("x1") == points[1].get("cx")
+    assert [point.get("class", "").split()[1] for point in points] == [
+        "none", "slower", "none", "open",
+    ]  # fmt: skip
+    assert quiet.find("line", "step") == ()
 
 
 def test_a_step_of_a_count_has_no_factor() -> None:
     series = MAIN.model_copy(update={"metric": "fsyncs"})
     tips = [measured(1, series=series), measured(2, "slower", series=series)]
-    (step,) = series_chart(watch_state("w", tips, ()).series[0]).steps
-    assert step.label == "slower"
+    (words,) = series_chart(watch_state("w", tips, ()).series[0]).find("text", "step-label")
+    assert words.text == "slower"
 
 
 @given(
@@ -134,19 +139,20 @@ def test_a_chart_has_a_place_to_click_for_each_tip_and_all_of_it_is_inside(
         for number, (second, word) in enumerate(sorted(moments))
     ]
     chart = series_chart(WatchedBranchTips(series=MAIN, tips=tuple(tips)))
-    area = chart.area
-    assert [place.number for place in chart.places] == list(range(len(tips)))
-    assert chart.places[0].reach_x == area.left
-    end = area.left
-    for place in chart.places:
-        assert area.left <= place.x <= area.right
-        assert area.top <= place.y <= area.bottom
-        assert place.reach_x == pytest.approx(end, abs=0.2)
-        end = place.reach_x + place.reach_width
-    assert end == pytest.approx(area.right, abs=0.2)
-    assert len(chart.steps) == sum(each.differs for each in tips)
-    assert 2 <= len(chart.up) <= 7
-    assert all(area.top <= mark.at <= area.bottom for mark in chart.up)
+    links = chart.find("a")
+    assert [link.get("href") for link in links] == [f"#t{number}" for number in range(len(tips))]
+    end = AREA.left
+    for link in links:
+        reach, point = link.find("rect"), link.find("circle")
+        assert AREA.left <= float(point.get("cx")) <= AREA.right
+        assert AREA.top <= float(point.get("cy")) <= AREA.bottom
+        assert float(reach.get("x")) == pytest.approx(end, abs=0.2)
+        end = float(reach.get("x")) + float(reach.get("width"))
+    assert end == pytest.approx(AREA.right, abs=3)
+    assert len(chart.find("line", "step")) == sum(each.differs for each in tips)
+    marks = chart.find("line", "grid")
+    assert 2 <= len(marks) <= 7
+    assert all(AREA.top <= float(mark.get("y1")) <= AREA.bottom for mark in marks)
 
 
 def test_names_that_differ_in_odd_letters_only_have_pages_of_their_own() -> None:
@@ -179,7 +185,7 @@ def test_a_watch_whose_first_search_goes_on_is_shown() -> None:
     assert watches_of(found) == ("w",)
     state = watch_state("w", (), alarms_of(found))
     assert state.answer == "1 open: 100000000000; 0 tips in 0 series, 0 s of measuring"
-    assert "so far 1.5 times slower" in seen_page(render_page(state, PAGE)).text
+    assert "so far 1.5 times slower" in seen_page(html_of(watch_page(state, PAGE))).text
 
 
 @needs_browser

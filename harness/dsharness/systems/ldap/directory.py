@@ -59,7 +59,7 @@ class Site:
     manager: str = "cn=Directory Manager"
     manager_password: str = "dsbisect-manager"  # noqa: S105 - reaches no network but loopback
     user_password: str = "dsbisect-user"  # noqa: S105 - likewise
-    realm: str | None = None  # users are principals of this Kerberos realm
+    realm: str | None = None  # users are principals of this realm
 
     def user_dn(self, number: int) -> str:
         return f"uid={user_name(number)},{self.people}"

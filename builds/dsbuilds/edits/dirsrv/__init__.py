@@ -1,1 +1,0 @@
-"""Edits of 389-ds: how it stores a password by default."""

@@ -1,0 +1,8 @@
+"""OpenLDAP: its slapd, driven by the loads for directories."""
+
+from __future__ import annotations
+
+from dsharness.product_folder import ProductFolder
+from dsproducts.openldap.slapd import OpenLdap
+
+PRODUCT = ProductFolder(id="openldap", package=__name__, systems={"openldap": OpenLdap()})
