@@ -93,10 +93,7 @@ class Replay:
         """Whether the stored answer was found again; None if one of the two is missing."""
         if self.boundary is None or self.campaign.boundary is None:
             return None
-        found, stored = self.boundary, self.campaign.boundary
-        if not stored.step_chances:  # from before answers kept them
-            found = found.model_copy(update={"step_chances": {}})
-        return found == stored
+        return self.boundary == self.campaign.boundary
 
 
 def question_of(campaign: Campaign) -> Question:
