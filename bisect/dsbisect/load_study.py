@@ -338,7 +338,7 @@ class _Crew:
 
             try:
                 return run(
-                    argv, cwd=Path(folder), env={PLAN_VARIABLE: str(plan)}, heard=heard,
+                    argv, cwd=Path(folder), env={PLAN_VARIABLE: str(plan)}, on_line=heard,
                     deadline=Deadline.after(self.plan.limit_s + BEGIN_AND_END_S),
                     log=self.log, keep_bytes=KEPT_BYTES,
                 )  # fmt: skip

@@ -88,7 +88,7 @@ class WorkerUser(User):
                     show(self.environment, second)
 
             return run(
-                worker.argv, env=PLAN.environment, heard=hear, keep_bytes=KEPT_BYTES,
+                worker.argv, env=PLAN.environment, on_line=hear, keep_bytes=KEPT_BYTES,
                 deadline=Deadline.after(END - time.monotonic()),
             )  # fmt: skip
 

@@ -2,172 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from dsbisect.rows_study import MeasureRequest, measure_row
-from dsharness.containers.engine import Engine
+from pydantic import Field
+
+from dsbisect.studies import Schemes
+from dsbisect.study_lab import Lab, LabPart, Scene, ThisMachine
 from dsharness.errors import CandidateError, InconclusiveError, UsageError
 from dsharness.machine.host import available_cpus, share_cpus
-from dsharness.measure.golden_state import Golden
 from dsharness.measure.instance import serve
-from dsharness.model import DirectoryContent, LdcltWorkload, Matrix, Row, Settings
+from dsharness.model import DirectoryContent, Facts, LdcltWorkload, Settings, Value, Workload
 from dsharness.products import notable_versions, product_of
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.system import OfferedScheme, PasswordKeeper
 from dsharness.yaml_files.problems import suggestion
 from dslab.candidates import RowSupply
-from dslab.watcher import Watcher
 from dsresults.explainers.scheme_costs import (
     MeasuredScheme,
     SchemeCost,
+    SchemeTable,
     default_scheme,
     scheme_costs,
     unserved,
     users_for,
 )
-from dsresults.store import Store
 
 LOOKED_AT = DirectoryContent(number=2)  # of a server that only tells what it offers
 DEFAULT = Settings(id="default", title="what the package sets")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SchemesRequest:
-    """Whose schemes to measure, how often, and with how many users at least."""
-
-    matrix: Matrix
-    rows: tuple[Row, ...]
-    runs: int
-    users: int
-    schemes: tuple[str, ...] = ()  # none: all that are offered
-    relock: bool = False
-    keep: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse rows that store no passwords."""
-        for row in self.rows:
-            if not isinstance(SYSTEMS[row.system], PasswordKeeper):
-                fit = (name for name, other in SYSTEMS.items() if isinstance(other, PasswordKeeper))
-                raise UsageError(
-                    f"{row.id!r} ({row.system}) stores no passwords",
-                    hint=f"choose rows with a `system` of {', '.join(fit)}",
-                )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowSchemes:
+class OfferedSchemes(Value):
     """What a row's server offers, and what it has by itself; or why it could not be asked."""
 
-    row: Row
-    golden: Golden | None = None
     offered: tuple[OfferedScheme, ...] = ()
+    facts: Facts = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
     failed: str = ""
 
     def chosen(self, names: Sequence[str]) -> tuple[OfferedScheme, ...]:
-        return tuple(each for each in self.offered if not names or each.name in names)
+        return tuple(scheme for scheme in self.offered if not names or scheme.name in names)
 
-    def workload(self, scheme: OfferedScheme, fewest: int) -> LdcltWorkload:
-        """Binds at random, of many more users than a library keeps results for."""
-        versions = notable_versions(self.golden.image) if self.golden else {}
-        users = users_for(product_of(self.row), scheme.name, versions, fewest)
-        return LdcltWorkload(
-            id=f"schemes-{users}", title=f"binds of {users} users at random",
-            users=users, distinct_users=users, duration_s=1.5,
-        )  # fmt: skip
+
+def refuse_passwordless(study: Schemes, scene: Scene) -> tuple[Workload, ...]:
+    """No load is known before a server is asked; UsageError for rows that store no passwords."""
+    for name in study.names(scene):
+        system = scene.matrix.row(name).system
+        if not isinstance(SYSTEMS[system], PasswordKeeper):
+            fit = (kind for kind, other in SYSTEMS.items() if isinstance(other, PasswordKeeper))
+            raise UsageError(
+                f"{name!r} ({system}) stores no passwords",
+                hint=f"choose rows with a `system` of {', '.join(fit)}",
+            )
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class SchemesStudy:
-    """Asks each row's server what it offers, then measures it; what is stored is taken as it is."""
+class SchemesPlay:
+    """Asks each row's server what it offers, then measures it."""
 
-    request: SchemesRequest
-    engine: Engine
-    store: Store
-    watcher: Watcher
+    study: Schemes
+    lab: Lab
 
-    def lines(self) -> list[SchemeCost]:
-        """Return the tables of all rows, one after the other."""
-        rows = [self._asked(row) for row in self.request.rows]
+    def table(self) -> SchemeTable:
+        """The tables of all rows, one after the other."""
+        rows = {
+            row: self.lab.seen(row, OfferedSchemes, partial(offered_by, row))
+            for row in self.study.names(self.lab.scene)
+        }
         self._refuse_unknown(rows)
-        names = self.request.schemes
-        plan = [
-            f"{each.row.id} {scheme.name}"
-            for each in rows
-            for scheme in each.chosen(names)
-            if not scheme.refused
-        ]
-        self.watcher.begin(plan, len(plan))
-        lines: list[SchemeCost] = []
-        for each in rows:
-            if each.golden is None:
-                lines.append(unserved(each.row.id, each.failed))
+        self.lab.announce(
+            [
+                f"{row} {scheme.name}"
+                for row, offer in rows.items()
+                for scheme in offer.chosen(self.study.schemes)
+                if not scheme.refused
+            ]
+        )
+        return SchemeTable(lines=tuple(self._lines(rows)))
+
+    def _lines(self, rows: dict[str, OfferedSchemes]) -> Iterator[SchemeCost]:
+        for row, offer in rows.items():
+            if offer.failed:
+                yield unserved(row, offer.failed)
                 continue
-            measured = [self._measured(each, scheme) for scheme in each.chosen(names)]
-            default = default_scheme(each.golden.facts)
-            lines += scheme_costs(each.row.id, product_of(each.row), measured, default)
-        return lines
+            chosen = offer.chosen(self.study.schemes)
+            measured = [self._measured(row, offer, scheme) for scheme in chosen]
+            product = product_of(self.lab.scene.matrix.row(row))
+            yield from scheme_costs(row, product, measured, default_scheme(offer.facts))
 
-    def _asked(self, row: Row) -> RowSchemes:
-        """Serve the row as its package sets it; a row that cannot be served is no finding."""
-
-        def show(what: str) -> None:
-            self.watcher.preparing(row.id, what)
-
-        asked, engine = self.request, self.engine
-        supply = RowSupply(engine=engine, matrix=asked.matrix, relock=asked.relock)
-        cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
-        try:
-            seed = Seed(content=LOOKED_AT, settings=DEFAULT)
-            golden = supply.golden(row.id, seed, show, keep=asked.keep)
-            show("asking the server which password schemes it offers")
-            with serve(engine, golden, cpus, keep=asked.keep) as instance, instance.needed():
-                keeper = instance.system
-                found = (
-                    keeper.schemes(instance.container, instance.endpoint)
-                    if isinstance(keeper, PasswordKeeper)
-                    else ()
-                )
-        except CandidateError as error:
-            self.watcher.failed(row.id, str(error))
-            return RowSchemes(row=row, failed=str(error))
-        return RowSchemes(row=row, golden=golden, offered=found)
-
-    def _refuse_unknown(self, rows: Sequence[RowSchemes]) -> None:
+    def _refuse_unknown(self, rows: dict[str, OfferedSchemes]) -> None:
         """UsageError for a name that none of the servers offers."""
-        asked = [each for each in rows if each.golden]
-        known = {scheme.name for each in asked for scheme in each.offered}
-        for name in self.request.schemes if asked else ():
+        asked = {row: offer for row, offer in rows.items() if not offer.failed}
+        known = {scheme.name for offer in asked.values() for scheme in offer.offered}
+        for name in self.study.schemes if asked else ():
             if name not in known:
                 raise UsageError(
-                    f"{', '.join(each.row.id for each in asked)}: no scheme {name!r} is offered."
-                    f"{suggestion(name, known)}",
+                    f"{', '.join(asked)}: no scheme {name!r} is offered.{suggestion(name, known)}",
                     hint=f"these are: {', '.join(sorted(known))}",
                 )
 
-    def _measured(self, of: RowSchemes, scheme: OfferedScheme) -> MeasuredScheme:
+    def _measured(self, row: str, offer: OfferedSchemes, scheme: OfferedScheme) -> MeasuredScheme:
         """The runs of a scheme that stores passwords; a failure is no finding about it."""
         if scheme.refused:
             return MeasuredScheme(offered=scheme)
-        asked, workload = self.request, of.workload(scheme, self.request.users)
-        self.watcher.preparing(of.row.id, f"scheme {scheme.name}, {workload.title}")
-        row = MeasureRequest(
-            matrix=asked.matrix,
-            workloads=(workload,),
-            settings=Settings(
-                id=f"scheme-{scheme.name.lower()}",
-                title=f"passwords are stored as {scheme.name}",
-                options=dict(scheme.options),
-            ),
-            row=of.row.id,
-            samples=asked.runs,
-            reuse=True,
-            relock=asked.relock,
-            keep=asked.keep,
+        product = product_of(self.lab.scene.matrix.row(row))
+        # many more users than a library keeps results for
+        users = users_for(product, scheme.name, offer.versions, self.study.users)
+        workload = LdcltWorkload(
+            id=f"schemes-{users}", title=f"binds of {users} users at random",
+            users=users, distinct_users=users, duration_s=1.5,
+        )  # fmt: skip
+        settings = Settings(
+            id=f"scheme-{scheme.name.lower()}",
+            title=f"passwords are stored as {scheme.name}",
+            options=dict(scheme.options),
         )
+        part = LabPart(rows=(row,), settings=settings)
         try:
-            taken = tuple(measure_row(row, self.engine, self.store, self.watcher))
+            with self.lab.rows(self.study, workload, part=part) as runs:
+                runs.refuse_failed()
+                samples = tuple(runs.valid(workload, (row,), self.study.runs))
         except (CandidateError, InconclusiveError) as error:
             return MeasuredScheme(offered=scheme, failed=str(error))
-        invalid = "; ".join(why for sample in taken for why in sample.invalid)
-        return MeasuredScheme(offered=scheme, users=workload.users, samples=taken, failed=invalid)
+        valid = [sample for sample in samples if sample.valid]
+        why = "" if valid else "; ".join(why for sample in samples for why in sample.invalid)
+        return MeasuredScheme(
+            offered=scheme, users=users, samples=samples, failed=why or ("" if valid else "no run")
+        )
+
+
+def offered_by(row: str, machine: ThisMachine) -> OfferedSchemes:
+    """Serve the row as its package sets it, and ask; a row that cannot be served is no finding."""
+
+    def show(what: str) -> None:
+        machine.watcher.preparing(row, what)
+
+    engine, matrix = machine.engine, machine.scene.matrix
+    supply = RowSupply(engine=engine, matrix=matrix, relock=machine.relock)
+    cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
+    try:
+        golden = supply.golden(
+            row, Seed(content=LOOKED_AT, settings=DEFAULT), show, keep=machine.keep
+        )
+        show("asking the server which password schemes it offers")
+        with serve(engine, golden, cpus, keep=machine.keep) as instance, instance.needed():
+            keeper = instance.system
+            assert isinstance(keeper, PasswordKeeper)  # noqa: S101 - asked before
+            offered = keeper.schemes(instance.container, instance.endpoint)
+    except CandidateError as error:
+        machine.watcher.failed(row, str(error))
+        return OfferedSchemes(failed=str(error))
+    return OfferedSchemes(
+        offered=offered, facts=golden.facts, versions=notable_versions(golden.image)
+    )

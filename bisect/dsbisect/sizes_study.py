@@ -34,6 +34,7 @@ def play_sizes(study: Sizes, lab: Lab) -> SizeGrowth:
     failures = dict[int, Mapping[str, str]]()
     refuse: Callable[[], None] | None = None
     loads = study.loads(lab.scene)
+    lab.announce([f"{row}@{users}" for users in study.sizes for row in study.rows])
     for users, load in zip(study.sizes, loads, strict=True):
         later = len(study.rows) * study.runs * (len(loads) - len(taken) - 1)
         with lab.rows(study, load) as runs:

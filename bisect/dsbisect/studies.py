@@ -327,6 +327,57 @@ class Endurance(Study):
         return play_endurance(self, lab)
 
 
+class Schemes(Study):
+    """Measure every password scheme that rows offer: what is stored, a bind's cost, OWASP's word.
+
+    Example: dsbisect schemes debian-12 debian-13
+
+    Example: dsbisect schemes debian-13 --scheme PBKDF2-SHA512 --scheme SSHA512 --json
+    """
+
+    kind: ClassVar[StudyKind] = "schemes"
+    alone: ClassVar[str] = "its servers are asked what they offer"
+
+    rows: Annotated[
+        tuple[str, ...],
+        typer.Argument(metavar="ROW...", help="Default: those of the default series."),
+    ] = ()
+    schemes: Annotated[
+        tuple[str, ...],
+        typer.Option("--scheme", help="Repeatable: only this one. Default: all that are offered."),
+    ] = ()
+    runs: Annotated[
+        int, Field(ge=1, le=1000), typer.Option("--runs", help="Valid runs of each scheme.")
+    ] = 3
+    users: Annotated[
+        int,
+        Field(ge=2, le=100_000),
+        typer.Option(
+            "--users",
+            help="Users that bind, at random; more where a library keeps results of a scheme.",
+        ),
+    ] = 200
+
+    def names(self, scene: Scene) -> tuple[str, ...]:
+        return self.rows or scene.default_rows
+
+    @classmethod
+    def answer_type(cls) -> type[Value]:
+        from dsresults.explainers.scheme_costs import SchemeTable
+
+        return SchemeTable
+
+    def loads(self, scene: Scene) -> tuple[Workload, ...]:
+        from dsbisect.schemes_study import refuse_passwordless
+
+        return refuse_passwordless(self, scene)
+
+    def play(self, lab: Lab) -> Answer:
+        from dsbisect.schemes_study import SchemesPlay
+
+        return SchemesPlay(study=self, lab=lab).table()
+
+
 STUDIES: dict[StudyKind, type[Study]] = {
-    study.kind: study for study in (Rows, Levels, Sizes, Endurance)
+    study.kind: study for study in (Rows, Levels, Sizes, Endurance, Schemes)
 }

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from dsbisect.study_lab import Lab, Scene
     from dsharness.model import CampaignKind, Value, Workload
 
-StudyKind = Literal["commits", "rows", "levels", "sizes", "endurance"]
-KeptKind = Literal["levels", "sizes", "endurance"]  # its answer is more than its campaigns' answers
+StudyKind = Literal["commits", "rows", "levels", "sizes", "endurance", "schemes"]
+KeptKind = Literal[
+    "levels", "sizes", "endurance", "schemes"
+]  # its answer is more than its campaigns' answers
 KEPT: tuple[KeptKind, ...] = get_args(KeptKind)
 
 

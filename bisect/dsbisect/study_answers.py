@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from dsbisect.studies import STUDIES
 from dsbisect.study import KeptKind, Study
@@ -29,7 +29,8 @@ class StudyRecord(Value):
     session: str  # the start of the lab that found it
     workloads: dict[str, Workload]  # by the name that the study gives them
     campaigns: tuple[str, ...]
-    failures: dict[str, dict[str, str]]  # of rows that could not be prepared, by load
+    failures: dict[str, dict[str, str]]  # of rows that could not be prepared, by lab
+    looks: dict[str, JsonValue] = Field(default_factory=dict, description="what was seen")
     answer: dict[str, JsonValue]
 
 
@@ -50,6 +51,7 @@ class StudyAnswer:
         scene: Scene,
         campaigns: tuple[str, ...],
         failures: Mapping[str, Mapping[str, str]],
+        looks: Mapping[str, Value] | None = None,
     ) -> StudyAnswer:
         """An answer that was found just now."""
         record = StudyRecord(
@@ -58,7 +60,8 @@ class StudyAnswer:
             session=session_id(),
             workloads=scene.workloads,
             campaigns=campaigns,
-            failures={load: dict(why) for load, why in failures.items()},
+            failures={lab: dict(why) for lab, why in failures.items()},
+            looks={name: value.model_dump(mode="json") for name, value in (looks or {}).items()},
             answer=answer.model_dump(mode="json"),
         )
         return cls(study=study, record=record, answer=answer)
@@ -71,7 +74,7 @@ class StudyAnswer:
     @property
     def folder(self) -> str:
         """Part of the name of the folder that its page is written to by default."""
-        return f"{next(iter(self.record.workloads.values())).id}-{self.study.kind}"
+        return "-".join((*(load.id for load in self.record.workloads.values()), self.study.kind))
 
     @property
     def text(self) -> str:
@@ -102,6 +105,7 @@ class StudyAnswer:
             store=store,
             answers=KnownAnswers(campaigns=tuple(campaigns), open_too=True),
             failures=self.record.failures,
+            looks=self.record.looks,
             session=self.record.session,
             until=self.until,
         )
@@ -111,14 +115,10 @@ class StudyAnswer:
 
 def answered(study: Study, lab: ThisMachine) -> StudyAnswer:
     """Play a study on this machine, and keep its answer."""
-    loads = study.loads(lab.scene)
-    if study.alone and len(loads) > 1:  # several labs: what they prepare is told before the first
-        rows = study.names(lab.scene)
-        lab.watcher.begin([f"{row} for {load.named}" for load in loads for row in rows], 1)
     answer = study.play(lab)
     campaigns = tuple(id_ for runs in lab.opened.values() for id_ in runs.campaigns)
     failures = {load: runs.failures for load, runs in lab.opened.items()}
-    kept = StudyAnswer.found(study, answer, lab.scene, campaigns, failures)
+    kept = StudyAnswer.found(study, answer, lab.scene, campaigns, failures, lab.looks)
     before = (StudyAnswer.of(known) for known in lab.store.findings(kept.finding.kind))
     if all((known.study, known.answer) != (study, answer) for known in before):
         lab.store.put(kept.finding)

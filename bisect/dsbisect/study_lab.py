@@ -6,23 +6,25 @@ continues, and one that was answered is answered again without a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dsbisect import capacity
 from dsbisect.open_campaigns import Asked, OpenCampaigns, SearchFor, valid_runs
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
-from dsharness.errors import InconclusiveError
-from dsharness.matrix import find_row, find_settings, find_workload
+from dsharness.errors import CandidateError
+from dsharness.matrix import find_row, find_series, find_settings, find_workload
+from dsharness.matrix.series_graph import chains
 from dsharness.measure.profiler import check_profiler
-from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemName, Workload
+from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemName, Value, Workload
 from dslab.campaign_loop import Answers, Together, asked_in_turn
 from dslab.candidates import check_loads
+from dslab.known_answers import UnansweredError
 from dslab.lab_conditions import default_workloads
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
@@ -31,6 +33,7 @@ from dslab.witnesses import LabWitnesses
 from dsresults.page.page import Answer as PageAnswer
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
+from dsresults.stored_value import stored
 from dssearch.planner import Rounds
 from dssearch.question import Question
 
@@ -93,9 +96,30 @@ class Lab(Protocol):
     @property
     def store(self) -> Store: ...
 
-    def rows(self, study: Study, *loads: Workload) -> AbstractContextManager[Runs]:
-        """Prepare the rows of a study for these loads; leaving it ends their servers."""
+    def rows(
+        self, study: Study, *loads: Workload, part: LabPart | None = None
+    ) -> AbstractContextManager[Runs]:
+        """Prepare the rows of a study, or a part, for loads; leaving it ends their servers."""
         ...
+
+    def announce(self, names: Sequence[str]) -> None:
+        """Tell once what all labs of a study prepare, before the first."""
+        ...
+
+    def seen(self, name: str, kind: type[V], look: Callable[[ThisMachine], V]) -> V:
+        """What one sees who looks at a live server; it is kept with the answer."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabPart:
+    """A lab of some rows alone, with settings of their own."""
+
+    rows: tuple[str, ...]
+    settings: Settings
+
+
+V = TypeVar("V", bound=Value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +134,12 @@ class Scene:
         if name not in self.workloads:
             self.workloads[name] = find_workload(self.matrix, name)
         return self.workloads[name]
+
+    @property
+    def default_rows(self) -> tuple[str, ...]:
+        """The rows of the matrix's default series, each once."""
+        series = find_series(self.matrix, self.matrix.defaults.series)
+        return tuple(dict.fromkeys(row for line in chains(series) for row in line))
 
     def usual_workloads(self, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
         """Return those of the matrix that these systems can answer."""
@@ -129,6 +159,11 @@ class Scene:
         return loads
 
 
+def lab_key(load: Workload, part: LabPart | None = None) -> str:
+    """What a lab of a study is called: by its first load, and by what it is a part of."""
+    return "/".join((*part.rows, part.settings.id, load.id)) if part else load.id
+
+
 @dataclass(frozen=True, kw_only=True)
 class ThisMachine:
     """A ``Lab`` of this machine's own containers."""
@@ -139,34 +174,49 @@ class ThisMachine:
     watcher: Watcher
     relock: bool = False
     keep: bool = False
-    opened: dict[str, OpenCampaigns] = field(default_factory=dict)  # by first load, in order
+    opened: dict[str, OpenCampaigns] = field(default_factory=dict)  # each lab, in order
+    looks: dict[str, Value] = field(default_factory=dict)  # what was seen
 
     @contextmanager
-    def rows(self, study: Study, *loads: Workload) -> Iterator[OpenCampaigns]:
+    def rows(
+        self, study: Study, *loads: Workload, part: LabPart | None = None
+    ) -> Iterator[OpenCampaigns]:
         if study.profiled:
             check_profiler()
-        with self.lab(study, *loads) as laboratory:
+        with self.lab(study, *loads, part=part) as laboratory:
             runs = OpenCampaigns(
-                settings=study.settings, metric=study.decider, kind=study.runs_kind,
+                settings=part.settings.id if part else study.settings,
+                metric=study.decider, kind=study.runs_kind,
                 lab=laboratory, store=self.store, watcher=self.watcher,
                 laboratory=laboratory, errors=laboratory.failures,
             )  # fmt: skip
-            self.opened[loads[0].id] = runs
+            self.opened[lab_key(loads[0], part)] = runs
             yield runs
 
+    def announce(self, names: Sequence[str]) -> None:
+        self.watcher.begin(names, len(names))
+
+    def seen(self, name: str, kind: type[V], look: Callable[[ThisMachine], V]) -> V:
+        del kind
+        self.looks[name] = (value := look(self))
+        return value
+
     @contextmanager
-    def lab(self, study: Study, *loads: Workload) -> Iterator[Laboratory]:
+    def lab(
+        self, study: Study, *loads: Workload, part: LabPart | None = None
+    ) -> Iterator[Laboratory]:
         """The lab itself, with the rows of a study prepared in it."""
         asked = RowsAsked(
             matrix=self.scene.matrix,
             workloads=loads,
-            settings=self.scene.settings(study),
+            settings=part.settings if part else self.scene.settings(study),
             metric=study.decider,
             relock=self.relock,
             keep=self.keep,
         )
         with row_lab(
-            asked, study.names(self.scene), study.questions(self.scene), duet=study.paired,
+            asked, part.rows if part else study.names(self.scene),
+            study.questions(self.scene), duet=study.paired,
             engine=self.engine, store=self.store, watcher=self.watcher,
         ) as laboratory:  # fmt: skip
             yield laboratory
@@ -184,7 +234,8 @@ class AnsweredLab:
     store: Store
     answers: Answers
     together: Together = asked_in_turn
-    failures: Mapping[str, Mapping[str, str]]  # of rows that could not be prepared, by load
+    failures: Mapping[str, Mapping[str, str]]  # of rows that could not be prepared, by lab
+    looks: Mapping[str, object] = field(default_factory=dict)  # what was seen
     paired: bool = False
     session: str = ""  # the start of a lab that an answer is of
     until: str | None = None
@@ -192,8 +243,21 @@ class AnsweredLab:
     watcher: Watcher | None = None
 
     @contextmanager
-    def rows(self, study: Study, *loads: Workload) -> Iterator[AnsweredRuns]:
-        yield AnsweredRuns(lab=self, study=study, failures=self.failures.get(loads[0].id, {}))
+    def rows(
+        self, study: Study, *loads: Workload, part: LabPart | None = None
+    ) -> Iterator[AnsweredRuns]:
+        failures = self.failures.get(lab_key(loads[0], part), {})
+        settings = part.settings.id if part else study.settings
+        yield AnsweredRuns(lab=self, study=study, settings=settings, failures=failures)
+
+    def announce(self, names: Sequence[str]) -> None:
+        """Nobody watches."""
+
+    def seen(self, name: str, kind: type[V], look: Callable[[ThisMachine], V]) -> V:
+        del look
+        if name not in self.looks:
+            raise UnansweredError
+        return stored(kind, self.looks[name], f"look at {name}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +266,7 @@ class AnsweredRuns:
 
     lab: AnsweredLab
     study: Study
+    settings: str
     failures: Mapping[str, str]
 
     @property
@@ -221,7 +286,7 @@ class AnsweredRuns:
 
     def refuse_failed(self) -> None:
         for row, why in self.failures.items():
-            raise InconclusiveError(f"{row} could not be prepared: {why}")
+            raise CandidateError(why or f"{row} could not be prepared")
 
     def valid(
         self, load: Workload, rows: Sequence[str], number: int, later: int = 0
@@ -246,7 +311,7 @@ class AnsweredRuns:
             series_id=series or (rows[0] if len(rows) == 1 else self.study.runs_kind),
             line=rows,
             workload_id=load.id,
-            settings_id=self.study.settings,
+            settings_id=self.settings,
             metric=self.metric,
         )
         rounds = Rounds(missing=valid_runs(rows, number))

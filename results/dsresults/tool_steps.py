@@ -35,24 +35,24 @@ class ToolStep(Value):
             return None
         before, after = sides
         own, other = _Step.of(before.own, after.own), _Step.of(before.other, after.other)
-        seen = own.exceeds(SMALLEST) or other.exceeds(SMALLEST)
+        exceeds = own.exceeds(SMALLEST) or other.exceeds(SMALLEST)
         return cls(
             tool=before.tool,
             own=own.factor,
             other=other.factor,
-            agree=not (seen and _differ(own, other)),
+            agree=not (exceeds and _differ(own, other)),
         )
 
     @property
     def text(self) -> str:
         """A sentence for all outputs."""
-        said = (
+        comparison = (
             f"an operation costs {times(self.own)} as much by the lab's own tool, "
             f"{times(self.other)} by UnboundID's {self.tool}, each with the cost of its own way"
         )
         if self.agree:
-            return f"the second tool agrees: {said}"
-        return f"the second tool disagrees, so the answer is not sure: {said}"
+            return f"the second tool agrees: {comparison}"
+        return f"the second tool disagrees, so the answer is not sure: {comparison}"
 
 
 class _Step(Value):
@@ -67,14 +67,14 @@ class _Step(Value):
     @classmethod
     def of(cls, first: Sequence[float], second: Sequence[float]) -> Self:
         parts = [(_mean(costs), _square(costs), len(costs)) for costs in (first, second)]
-        whole = sum(square / number for _, square, number in parts)
+        total = sum(square / number for _, square, number in parts)
         weights = [(square / number) ** 2 / (number - 1) for _, square, number in parts]
         return cls(
             base=min(mean for mean, *_ in parts),
             factor=parts[1][0] / parts[0][0],
             more=parts[1][0] - parts[0][0],
-            error=math.sqrt(whole),
-            freedom=whole**2 / spread if (spread := sum(weights)) else math.inf,
+            error=math.sqrt(total),
+            freedom=total**2 / spread if (spread := sum(weights)) else math.inf,
         )
 
     def exceeds(self, share: float) -> bool:
@@ -106,4 +106,4 @@ def _mean(costs: Sequence[float]) -> float:
 
 def _square(costs: Sequence[float]) -> float:
     middle = _mean(costs)
-    return sum((each - middle) ** 2 for each in costs) / (len(costs) - 1)
+    return sum((cost - middle) ** 2 for cost in costs) / (len(costs) - 1)

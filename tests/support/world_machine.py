@@ -15,7 +15,7 @@ from worlds import World
 
 from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.study import Study
-from dsbisect.study_lab import Scene, ThisMachine
+from dsbisect.study_lab import LabPart, Scene, ThisMachine, lab_key
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError
 from dsharness.model import Sample, Turn, Workload
@@ -49,8 +49,11 @@ class WorldMachine(ThisMachine):
         return sum(each.taken for each in self.benches)
 
     @contextmanager
-    def rows(self, study: Study, *loads: Workload) -> Iterator[OpenCampaigns]:
-        errors = self.unmade.get(loads[0].id, {})
+    def rows(
+        self, study: Study, *loads: Workload, part: LabPart | None = None
+    ) -> Iterator[OpenCampaigns]:
+        key = lab_key(loads[0], part)
+        errors = self.unmade.get(key, {})
         self.benches.append(
             TimedBenches(
                 self.world,
@@ -59,8 +62,9 @@ class WorldMachine(ThisMachine):
             )
         )
         runs = OpenCampaigns(
-            settings=study.settings, metric=study.decider, kind=study.runs_kind,
+            settings=part.settings.id if part else study.settings,
+            metric=study.decider, kind=study.runs_kind,
             lab=self.benches[-1], store=self.store, watcher=self.watcher, errors=errors,
         )  # fmt: skip
-        self.opened[loads[0].id] = runs
+        self.opened[key] = runs
         yield runs

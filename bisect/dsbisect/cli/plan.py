@@ -123,10 +123,10 @@ def plan(  # noqa: PLR0913 - each is an option
             scatter = scatter_of_builds(
                 ask, layouts, samples, engine=(engine := detect()), store=opened, watcher=watch
             )
-        known = Noise.seen(scatter.noise, freedom=scatter.freedom, runs=scatter.runs)
+        known = Noise.estimated(scatter.noise, freedom=scatter.freedom, runs=scatter.runs)
     elif noise is not None:
         _refuse_both(row, noise)
-        known = Noise.given(noise)
+        known = Noise.named(noise)
     else:
         row = _named(row)
         look = NoiseRequest(

@@ -165,7 +165,7 @@ COMMANDS = {
         "they kept up.",
     ),
     "schemes": Lazy(
-        place="schemes:schemes",
+        place="study_command:schemes",
         summary="Measure every password scheme that rows offer: what is stored, a bind's cost, "
         "OWASP's word.",
     ),

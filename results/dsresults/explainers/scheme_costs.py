@@ -17,9 +17,11 @@ from dsharness.measure.metrics import COST, CPU
 from dsharness.model import Facts, Sample, Value
 from dsharness.model.stored_password import StoredPassword, stored_in
 from dsharness.package_version import upstream
+from dsharness.products import product_ids
 from dsharness.systems.system import OfferedScheme
 from dsresults.explainers.password_explainer import Least, Recommended, hashing_of, spelled
-from dsresults.number_text import milliseconds, significant
+from dsresults.number_text import milliseconds, significant, whole
+from dsresults.page.page import Card, Page, Section, Table
 
 ROOM = 10  # times as many users as results are kept: so a tenth of the binds finds one
 CANNOT, UNREAD = "cannot store", "not measured"  # instead of how it stores
@@ -115,6 +117,62 @@ class SchemeCost(Value):
             return "-"
         low, high = map(significant, self.cpu_ms_range)
         return f"{significant(self.cpu_ms)} ms ({low} to {high})"
+
+
+HOW = "CPU of a bind: median and range of the runs. binds/s: on one CPU. ÷ default: calibrated."
+
+
+class SchemeTable(Value):
+    """The schemes of all rows."""
+
+    lines: tuple[SchemeCost, ...]
+
+    @property
+    def inconclusive(self) -> bool:
+        """Whether something is not known."""
+        return any(line.failed for line in self.lines)
+
+    def page(self) -> Page:
+        rows = dict.fromkeys(line.row for line in self.lines)
+        known = (hashing_of(name).recommended for name in product_ids())
+        sources = dict.fromkeys(
+            f"{source.title}, as of {source.date}: {source.address}" for source in known if source
+        )  # products share it
+        return Page(
+            title="Password schemes",
+            about=(f"of {', '.join(rows)}: what is stored, and what a bind costs",),
+            answer=tuple(Card(headline=self._answer(row)) for row in rows),
+            parts=(
+                *(Section(title=row, parts=(self._table(row),)) for row in rows),
+                HOW,
+                *sources,
+            ),
+        )
+
+    def _answer(self, row: str) -> str:
+        lines = [line for line in self.lines if line.row == row]
+        default = next((line for line in lines if line.default), None)
+        if default is None:
+            failed = next((line.failed for line in lines if line.failed), "its default is unknown")
+            return f"{row}: {failed}"
+        return f"{row}: {default.scheme} by default, {default.stored_as}, a bind {default.cost}"
+
+    def _table(self, row: str) -> Table:
+        return Table(
+            columns=("scheme", "stored as", "CPU of a bind", "binds/s", "÷ default", "OWASP"),
+            rows=[
+                (
+                    line.scheme + (" (default)" if line.default else ""),
+                    line.stored_as,
+                    line.cost,
+                    whole(line.per_cpu_s) if line.per_cpu_s else "-",
+                    significant(line.of_default) if line.of_default else "-",
+                    line.failed or line.verdict,
+                )
+                for line in self.lines
+                if line.row == row
+            ],
+        )
 
 
 def unserved(row: str, why: str) -> SchemeCost:

@@ -40,8 +40,8 @@ def check_folder(folder: Path) -> None:
     """Find out whether it can be made and written to, and leave nothing; UsageError if not."""
     with _told(folder):
         places = (folder.absolute(), *folder.absolute().parents)
-        there = next(place for place in places if os.path.lexists(place))
-        with tempfile.TemporaryFile(dir=there):
+        existing = next(place for place in places if os.path.lexists(place))
+        with tempfile.TemporaryFile(dir=existing):
             pass
 
 

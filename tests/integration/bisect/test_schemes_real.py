@@ -17,7 +17,7 @@ def test_schemes_are_listed_measured_and_judged(tmp_path: Path) -> None:
     asked = ["schemes", "debian-12", "--users", "40", "--runs", "1", "--matrix", str(matrix)]
     asked += [word for name in NAMES for word in ("--scheme", name)]
     done = dsbisect(tmp_path, *asked, "--json")
-    lines = {line["scheme"]: line for line in json.loads(done.stdout)}
+    lines = {line["scheme"]: line for line in json.loads(done.stdout)["lines"]}
     assert set(lines) == set(NAMES)
 
     rust, fast, old = (lines[name] for name in ("PBKDF2-SHA512", "SSHA512", "NS-MTA-MD5"))

@@ -108,7 +108,7 @@ def test_the_two_of_a_turn_have_the_same_speed(seed: int) -> None:
     values = np.array(levels)[np.arange(80) % 2] + speed + NOISE * chance.normal(size=80)
     pairs = replace(seen(80, levels, 0.0), values=values, turns=turns)
     assert spread(pairs, levels) < 3 * NOISE / np.sqrt(80)
-    assert without_speed(pairs, Belief()).taken == 0
+    assert without_speed(pairs, Belief()).speed_scatter == 0
 
 
 def paired_with_the_first(seed: int, others: np.ndarray, pace: float) -> Evidence:
@@ -155,7 +155,7 @@ def test_what_all_runs_of_a_session_share_is_taken_out(seed: int) -> None:
     moved = replace(one, values=one.values + 0.4 * chance.normal(size=5)[sessions])
     told = replace(moved, sessions=sessions)
     assert spread(told, levels) < 2 * NOISE / np.sqrt(20)
-    assert without_speed(told, Belief()).taken > 0.1
+    assert without_speed(told, Belief()).speed_scatter > 0.1
 
 
 @pytest.mark.parametrize("seed", range(5))
