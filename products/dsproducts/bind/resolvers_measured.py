@@ -105,7 +105,11 @@ class PhaseFigures:
     def within_pct(self, limit_us: float) -> float:
         """Of all that was asked, in per cent."""
         latencies = self._latencies
-        fast = sum(n for us, n in latencies.counts.items() if us <= limit_us) if latencies else 0
+        fast = (
+            sum(n for time_us, n in latencies.counts.items() if time_us <= limit_us)
+            if latencies
+            else 0
+        )
         return min(100.0, 100 * fast / self.asked)
 
     @property
