@@ -84,16 +84,16 @@ def put_document(connection: Connection, value: Value, *, time_us: int | None = 
     kind = KINDS[type(value)]
     if kind.by_content:
         return False
-    there = _body(connection, kind, row["id"])
-    if there == row["body"]:
+    stored_body = _body(connection, kind, row["id"])
+    if stored_body == row["body"]:
         return False
-    if isinstance(value, Campaign) and {**there, **ANSWER} == {**row["body"], **ANSWER}:
+    if isinstance(value, Campaign) and {**stored_body, **ANSWER} == {**row["body"], **ANSWER}:
         if value.finished_at is None or change_document(connection, value, state=OPEN):
             return False
-        there = _body(connection, kind, row["id"])  # another process was quicker
-        if there == row["body"]:
+        stored_body = _body(connection, kind, row["id"])  # another process was quicker
+        if stored_body == row["body"]:
             return False
-    raise conflict(kind.name, row["id"], row["body"], there)
+    raise conflict(kind.name, row["id"], row["body"], stored_body)
 
 
 def change_document(connection: Connection, value: Value, *, state: str | None = None) -> bool:
@@ -107,11 +107,15 @@ def change_document(connection: Connection, value: Value, *, state: str | None =
 
 
 def answer_campaign(
-    database: Database, connection: Connection, campaign_id: str, boundary: Boundary, at: str
+    database: Database,
+    connection: Connection,
+    campaign_id: str,
+    boundary: Boundary,
+    finished_at: str,
 ) -> None:
     """Give a campaign its answer; the same answer again changes nothing."""
-    microseconds(at, f"finished_at of campaign {campaign_id!r}")
-    answer = {"finished_at": at, "boundary": boundary}
+    microseconds(finished_at, f"finished_at of campaign {campaign_id!r}")
+    answer = {"finished_at": finished_at, "boundary": boundary}
     campaign = get_document(connection, Campaign, campaign_id)
     if campaign is None:
         raise StoreError(
@@ -121,10 +125,12 @@ def answer_campaign(
     answered = campaign.model_copy(update=answer)
     if change_document(connection, answered, state=OPEN):
         return
-    there = get_document(connection, Campaign, campaign_id)  # another process may have been quicker
-    if there != answered:
+    latest = get_document(
+        connection, Campaign, campaign_id
+    )  # another process may have been quicker
+    if latest != answered:
         raise StoreError(
-            f"campaign {campaign_id!r} was already answered at {there and there.finished_at}",
+            f"campaign {campaign_id!r} was already answered at {latest and latest.finished_at}",
             hint="start a new campaign: an answer is never changed",
         )
 
@@ -258,13 +264,15 @@ def _body(connection: Connection, kind: Kind, identity: str) -> RowValues:
     return body if isinstance(body, dict) else {"body": body}
 
 
-def conflict(name: str, identity: str, ours: RowValues, there: RowValues) -> StoreError:
+def conflict(name: str, identity: str, ours: RowValues, stored_row: RowValues) -> StoreError:
     """The error of two that differ and have one id."""
     missing = object()
     differing = sorted(
-        field for field in {*ours, *there} if ours.get(field, missing) != there.get(field, missing)
+        field
+        for field in {*ours, *stored_row}
+        if ours.get(field, missing) != stored_row.get(field, missing)
     )
-    before, now = (str(row.get(differing[0]))[:80] for row in (there, ours))
+    before, now = (str(row.get(differing[0]))[:80] for row in (stored_row, ours))
     return StoreError(
         f"the {name} {identity!r} is already in the store, with another"
         f" {', '.join(differing)}: {before!r}, not {now!r}",

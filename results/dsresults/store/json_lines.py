@@ -148,7 +148,10 @@ def parse_log(lines: Iterable[str], *, source: str) -> list[tuple[Campaign, list
     samples = [record.value for record in parsed if isinstance(record, SampleRecord)]
     if not campaigns:
         raise UsageError(f"{source}: there is no campaign in it", hint=LOG_HINT)
-    return [(each, [s for s in samples if s.campaign_id == each.id]) for each in campaigns]
+    return [
+        (campaign, [sample for sample in samples if sample.campaign_id == campaign.id])
+        for campaign in campaigns
+    ]
 
 
 def read_lines(
