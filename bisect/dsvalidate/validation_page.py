@@ -64,7 +64,13 @@ def validation_page(v: Validation) -> Page:
 def _answer(v: Validation, headline: str) -> Card:
     kinds = {ShipAnswer.SHIP: "faster", ShipAnswer.DO_NOT_SHIP: "slower"}
     reasons = [
-        (_badge(check.status), " ", Span(words=str(check.gate), kind="b"), *_found(check))
+        (
+            _badge(check.status),
+            " ",
+            Span(words=str(check.gate), kind="b"),
+            f": {check.found}",
+            *_advice(check),
+        )
         for check in v.reasons
     ]
     facts: dict[str, Content] = {
@@ -92,9 +98,8 @@ def _badge(status: Status) -> Span:
     return badge(status.value, COLOURS.get(status, ""))
 
 
-def _found(check: Check) -> tuple[Content, ...]:
-    advice = f"Next: {check.advice}"
-    return (f": {check.found}", *([" ", Span(words=advice, kind="next")] if check.advice else []))
+def _advice(check: Check) -> tuple[Content, ...]:
+    return (" ", Span(words=f"Next: {check.advice}", kind="next")) if check.advice else ()
 
 
 def _sentences(checks: Iterable[Check]) -> tuple[Content, ...]:
@@ -121,8 +126,7 @@ def _gate(v: Validation, gate: Gate) -> Section:
 
 def _look(check: Check) -> Iterator[Content]:
     """What a check found, with its figures and its evidence."""
-    advice = [" ", Span(words=f"Next: {check.advice}", kind="next")] if check.advice else []
-    yield Paragraph(words=(capital(check.found), *advice))
+    yield Paragraph(words=(capital(check.found), *_advice(check)))
     if check.figures:
         figures: dict[str, Content] = {name: str(value) for name, value in check.figures.items()}
         yield Facts(facts=figures, kind="figures")

@@ -1,5 +1,8 @@
 """What a system is filled with before a load asks for it."""
 
+# A kind is one word, which pyright takes for what could be set.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -3,6 +3,9 @@
 A measurement serves several claims. How each one is judged says nothing of how it was measured.
 """
 
+# A kind is one word, which pyright takes for what could be set.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -4,6 +4,9 @@ The authority is a container of its own, in whose network resolver and load run 
 root and one zone of numbered names, so that a resolver begins where every resolver begins.
 """
 
+# A kind is one word, which pyright takes for what could be set.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 import math
