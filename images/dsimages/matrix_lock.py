@@ -123,9 +123,9 @@ class MatrixLock:
         return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
 
     def read(self, row: Row) -> Locked | None:
-        """Return what is locked for the row's present definition."""
-        entry = self._load().rows.get(row.id)
-        return entry if entry is not None and entry.row == definition_key(row) else None
+        """What is locked for the row's present definition."""
+        found = self._read().rows.get(row.id)
+        return found if found is not None and found.row == definition_key(row) else None
 
     def write(self, row: Row, locked: Locked) -> None:
         """Replace one row's entry and keep the others'."""
@@ -139,18 +139,15 @@ class MatrixLock:
     def _replace(self, entries: Mapping[str, Locked]) -> None:
         guard = self.path.with_name(f".{self.path.name}.guard")
         with exclusive(guard, Deadline.after(WAIT_LIMIT_S)):
-            before = self._load().rows
+            before = self._read().rows
             rows = {**before, **entries}
             if rows == before:
                 return
             content = LockFile(rows=dict(sorted(rows.items()))).model_dump(mode="json")
             atomic_write(self.path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
-    def _load(self) -> LockFile:
-        return self._read(None)
-
-    def _read(self, text: str | None) -> LockFile:
-        """Return what the file says, or that text."""
+    def _read(self, text: str | None = None) -> LockFile:
+        """What the file says, or that text."""
         try:
             if text is None:
                 text = self.path.read_text(encoding="utf-8")

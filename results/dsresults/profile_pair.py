@@ -204,11 +204,11 @@ def _summed(places: Iterable[tuple[str, float]]) -> Mapping[str, float]:
 def _most_changed(
     first: Mapping[str, float], second: Mapping[str, float]
 ) -> tuple[FunctionChange, ...]:
-    all_ = (
+    changes = (
         FunctionChange(function=name, before=first.get(name, 0.0), after=second.get(name, 0.0))
         for name in sorted(first.keys() | second.keys())
     )
-    return tuple(sorted(all_, key=lambda change: -abs(change.change))[:MOST_CHANGES])
+    return tuple(sorted(changes, key=lambda change: -abs(change.change))[:MOST_CHANGES])
 
 
 def changed_functions(pair: ProfilePair) -> tuple[tuple[str, str, tuple[FunctionChange, ...]], ...]:
@@ -223,8 +223,8 @@ def changed_functions(pair: ProfilePair) -> tuple[tuple[str, str, tuple[Function
 def own_us(profile: CpuProfile) -> Mapping[str, float]:
     """The CPU time of an operation in each function itself."""
     own: dict[str, float] = defaultdict(float)
-    for frames, us in profile.us_per_op().items():
-        own[frames[-1]] += us
+    for frames, time_us in profile.us_per_op().items():
+        own[frames[-1]] += time_us
     return own
 
 
@@ -351,7 +351,7 @@ def flame_graph(
 
 
 def _flame(
-    path: Frames, us: float, total: float, x: float, width: float, change: float | None
+    path: Frames, time_us: float, total: float, x: float, width: float, change: float | None
 ) -> Flame:
     name = path[-1] if path else "all"
     change_text = ""
@@ -365,7 +365,8 @@ def _flame(
         y=len(path) * LEVEL,
         width=round(width, 2),
         label=_label(name, letters),
-        title=f"{name}: {significant(us)} µs per operation, {100 * us / total:.1f} %{change_text}",
+        title=f"{name}: {significant(time_us)} µs per operation, {100 * time_us / total:.1f} %"
+        f"{change_text}",
         shade="" if change is None else shade(change / total),
     )
 

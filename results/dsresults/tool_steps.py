@@ -34,13 +34,13 @@ class ToolStep(Value):
         if len(sides) != 2:
             return None
         before, after = sides
-        own, other = _Step.of(before.own, after.own), _Step.of(before.other, after.other)
-        exceeds = own.exceeds(SMALLEST) or other.exceeds(SMALLEST)
+        own, second_tool = _Step.of(before.own, after.own), _Step.of(before.other, after.other)
+        exceeds = own.exceeds(SMALLEST) or second_tool.exceeds(SMALLEST)
         return cls(
             tool=before.tool,
             own=own.factor,
-            other=other.factor,
-            agree=not (exceeds and _differ(own, other)),
+            other=second_tool.factor,
+            agree=not (exceeds and _differ(own, second_tool)),
         )
 
     @property
@@ -82,13 +82,13 @@ class _Step(Value):
         return abs(self.more) - _quantile(self.freedom) * self.error > share * self.base
 
 
-def _differ(own: _Step, other: _Step) -> bool:
+def _differ(own: _Step, second_tool: _Step) -> bool:
     """Whether the other's step surely lies outside what is the same, on one side of it."""
     signs: set[int] = set()
     for factor in SAME:
-        apart = other.more - factor * own.more
-        error = math.hypot(other.error, factor * own.error)
-        if abs(apart) <= _quantile(min(own.freedom, other.freedom)) * error:
+        apart = second_tool.more - factor * own.more
+        error = math.hypot(second_tool.error, factor * own.error)
+        if abs(apart) <= _quantile(min(own.freedom, second_tool.freedom)) * error:
             return False
         signs.add(1 if apart > 0 else -1)
     return len(signs) == 1

@@ -155,8 +155,8 @@ class _Line:
             Attempt(toolchain=probe.toolchain.id, outcome=outcome)
             for probe, outcome in zip(self.probes, tried, strict=False)
         ]
-        nothing = Attempt(toolchain="", outcome=self.refused)
-        best = max(attempts, key=lambda attempt: attempt.outcome.reached, default=nothing)
+        no_attempt = Attempt(toolchain="", outcome=self.refused)
+        best = max(attempts, key=lambda attempt: attempt.outcome.reached, default=no_attempt)
         return SourceResult(
             place=self.place, source=self.source, commit=self.commit, product=self.product,
             version=self.version, shows=self.shows, known=known,

@@ -103,9 +103,8 @@ def _offset_error(runs: Evidence, first: Flags, second: Flags) -> float:
 def _noise(runs: Evidence) -> float:
     """Return that of one run, from what runs of each candidate differ by and from what is usual."""
     deviations: Floats = (runs.values - runs.middles[runs.owner]) / runs.scales
-    freedom = len(deviations) - len(runs.positions)
     square = NOISE_RUNS * NOISE**2 + float(deviations @ deviations)
-    return math.sqrt(square / (NOISE_RUNS + max(0, freedom)))
+    return math.sqrt(square / (NOISE_RUNS + runs.freedom))
 
 
 LIKELY = 0.5  # of a step, that it is told, and ends a plateau

@@ -52,10 +52,21 @@ class Evidence:
     speed_scatter: float = (
         0.0  # the deviation of the speeds that were taken out of runs without a pair
     )
+    absorbed: float = 0.0  # as many runs as the speeds of turns have explained by themselves
 
     @cached_property
     def counts(self) -> Ints:
         return np.bincount(self.owner, minlength=len(self.positions)).astype(np.int64)
+
+    @cached_property
+    def repeated(self) -> int:
+        """Return how many runs there are beyond the first of each candidate."""
+        return len(self.values) - len(self.positions)
+
+    @cached_property
+    def freedom(self) -> float:
+        """Return the degrees of freedom that the noise is told from."""
+        return max(0.0, self.repeated - self.absorbed)
 
     @cached_property
     def open_ended(self) -> Flags:

@@ -129,8 +129,8 @@ def noise_estimate(runs: Evidence, belief: Belief) -> float:
     middles = runs.middles
     deviations = np.abs(runs.values - middles[runs.owner]) / runs.scales
     steps = np.where(runs.open_ended, 0.0, runs.below + runs.above) / runs.scales
-    freedom = len(deviations) - len(middles)
-    if freedom <= 0:
+    freedom = runs.freedom
+    if not freedom:
         return belief.noise
     moved = deviations[deviations > 0]
     usual = 1.5 * float(np.median(moved)) if len(moved) else 0.0
@@ -142,7 +142,12 @@ def noise_estimate(runs: Evidence, belief: Belief) -> float:
     return float(sizes[np.argmax(fit)])
 
 
-def noises_around(noise: float, belief: Belief) -> tuple[Floats, Floats]:
-    """Return sizes of noise with the log of their prior, (2)."""
+def noises_around(noise: float, belief: Belief, runs: Evidence) -> tuple[Floats, Floats]:
+    """Return sizes of noise with the log of their prior, (2).
+
+    A run that the speed of its turn explains fits with any noise, and best with the least: that is
+    taken off in advance.
+    """
     noises = np.maximum(belief.least_noise, noise * SPREAD)
-    return noises, np.array([belief.log_noise_prior(float(size)) for size in noises])
+    prior = np.array([belief.log_noise_prior(float(size)) for size in noises])
+    return noises, prior + (runs.repeated - runs.freedom) * np.log(noises)

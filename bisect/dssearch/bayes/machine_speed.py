@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg.lapack import dpbtrf, dpbtrs
 
 from dssearch.bayes.evidence import Evidence
+from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import TINY, Flags, Floats, Ints, log_sum
 
 PACES = np.geomspace(0.003, 1.0, 8)  # variance of the speed's steps, in variances of the noise
@@ -110,7 +111,7 @@ class _Fit:
     noise: float
 
 
-def without_speed(evidence: Evidence) -> Evidence:
+def without_speed(evidence: Evidence, belief: Belief) -> Evidence:
     """The same without what the machine's speed explains; each candidate's noise as that leaves it.
 
     ``evidence`` itself when a steady machine explains the values as well.
@@ -125,9 +126,9 @@ def without_speed(evidence: Evidence) -> Evidence:
     rests = _first_rests(runs, evidence.middles[evidence.owner[order]])
     first = np.maximum(FIRST_WEIGHT, _weights(rests))
     runs = replace(runs, weights=first * runs.prior_weights)
-    still, best = _steady(runs, jumps), _moving(runs, jumps)
+    still, best = _steady(runs, jumps, belief), _moving(runs, jumps, belief)
     runs = _reweighed(runs, min(still, best, key=lambda fit: fit.surprise))
-    still, best = _steady(runs, jumps), _moving(runs, jumps)
+    still, best = _steady(runs, jumps, belief), _moving(runs, jumps, belief)
     if best.surprise + (0.0 if _paired(runs) else CLEAR_NATS) > still.surprise:
         if not runs.jumps.any():
             return evidence
@@ -162,27 +163,34 @@ def _paired(runs: _Runs) -> bool:
     return len(runs.values) >= 1.5 * len(runs.begins)
 
 
-def _steady(runs: _Runs, jumps: Sequence[float]) -> _Fit:
-    return _best(runs, [_Motion(jump=jump) for jump in jumps])
+def _steady(runs: _Runs, jumps: Sequence[float], belief: Belief) -> _Fit:
+    return _best(runs, [_Motion(jump=jump) for jump in jumps], belief)
 
 
-def _moving(runs: _Runs, jumps: Sequence[float]) -> _Fit:
+def _moving(runs: _Runs, jumps: Sequence[float], belief: Belief) -> _Fit:
     # with one run a turn, a speed that changes at will explains anything
     paces = [*PACES, *PAIRED] if _paired(runs) else PACES
     drifts = [_Motion(jump=jump, drifts=True) for jump in jumps]
     walks = itertools.product(paces, jumps)
-    return _best(runs, [*drifts, *(_Motion(pace=float(pace), jump=jump) for pace, jump in walks)])
+    motions = [*drifts, *(_Motion(pace=float(pace), jump=jump) for pace, jump in walks)]
+    return _best(runs, motions, belief)
 
 
-def _best(runs: _Runs, motions: Sequence[_Motion]) -> _Fit:
-    return min((_fit(runs, motion) for motion in motions), key=lambda fit: fit.surprise)
+def _best(runs: _Runs, motions: Sequence[_Motion], belief: Belief) -> _Fit:
+    """Few turns of the same two do not tell the noise from the walk: what is usual decides."""
+    fits = (_fit(runs, motion) for motion in motions)
+    weighed = (
+        replace(fit, surprise=fit.surprise - belief.log_noise_prior(fit.noise)) for fit in fits
+    )
+    return min(weighed, key=lambda fit: fit.surprise)
 
 
 def _seen_at(evidence: Evidence, fit: _Fit, weights: Floats) -> Evidence:
     level = fit.levels[evidence.owner]
     noise = evidence.values - fit.speed - level
-    free = len(noise) - len(evidence.positions)
+    absorbed = _absorbed(evidence, fit.motion)
     # the speed has taken a part of the noise with it
+    free = max(1.0, evidence.repeated - absorbed)
     size = np.sqrt(max(TINY, float(noise @ (noise * weights))) / free)
     counts = np.bincount(evidence.owner, weights=weights)
     common = 1 / float(fit.worth.sum()) - 1 / float(weights.sum())
@@ -195,12 +203,24 @@ def _seen_at(evidence: Evidence, fit: _Fit, weights: Floats) -> Evidence:
     return replace(
         evidence,
         speed_scatter=float(np.std(fit.speed[alone])) if alone.any() else 0.0,
+        absorbed=absorbed,
         # the noise is told from the values in their scales
         values=level + noise * wider * min(3.0, fit.noise / size),
         scales=evidence.scales * wider,
         below=evidence.below * wider,
         above=evidence.above * wider,
     )
+
+
+def _absorbed(evidence: Evidence, motion: _Motion) -> float:
+    """As many runs as the speeds of the turns explain: all turns but one where it walks at will.
+
+    That is the trace of the smoother of a walk. With turns of one, the noise and the walk are told
+    from each other by their sum alone.
+    """
+    turns = len(np.unique(np.stack([evidence.machines, evidence.turns]), axis=1).T)
+    pace = motion.pace * len(evidence.values) / turns
+    return (turns - len(np.unique(evidence.machines))) * float(np.sqrt(pace / (pace + 4)))
 
 
 def _fit(runs: _Runs, motion: _Motion) -> _Fit:

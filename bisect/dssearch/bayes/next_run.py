@@ -374,14 +374,15 @@ def shared(beliefs: Beliefs) -> bool:
 def _reference(
     beliefs: Beliefs, option: int | Split, options: Sequence[int | Split], worth: Floats
 ) -> str:
-    """Return the measured candidate, other than the one asked about, that tells most itself."""
-    candidates = [
-        number
-        for number, candidate in enumerate(options)
-        if isinstance(candidate, int) and candidate != option
-    ]
-    best = max(candidates, key=lambda number: (float(worth[number].max()), -number))
-    return _name(beliefs, options[best])
+    """Return the end, other than the one asked about, that tells more itself.
+
+    What shares its turns with an end is known apart from all else. A chain of neighbours is known
+    to its neighbours alone, and the posterior takes what is known of each for independent.
+    """
+    last = len(beliefs.posterior.runs.positions) - 1
+    ends = [end for end in (0, last) if end != option]
+    best = max(ends, key=lambda end: (float(worth[options.index(end)].max()), -end))
+    return _name(beliefs, best)
 
 
 def _why(beliefs: Beliefs, option: int | Split, rate: float) -> str:

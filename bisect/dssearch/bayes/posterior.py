@@ -172,9 +172,9 @@ class Posterior:
 
 def weigh(evidence: Evidence, line: Track, belief: Belief) -> Posterior:
     """Compute (1) to (11). At least two candidates were measured, the ends among them."""
-    evidence = without_speed(widened(evidence))
+    evidence = without_speed(widened(evidence), belief)
     noise = noise_estimate(evidence, belief)
-    ways = unimodal(*noises_around(noise, belief), belief.tails)
+    ways = unimodal(*noises_around(noise, belief, evidence), belief.tails)
     middles, slow = evidence.middles, slow_mode(evidence, belief)
     if slow is not None:
         if len(slow.levels) > 1:  # clear: the noise is that of one mode

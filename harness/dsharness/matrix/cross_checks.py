@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pydantic
 
@@ -22,6 +22,7 @@ from dsharness.model import (
     Family,
     KojiPackages,
     LdaploadWorkload,
+    Matrix,
     PreinstalledPackages,
     Profile,
     Registry,
@@ -224,6 +225,7 @@ def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
 
 V = TypeVar("V", bound=Value)
 SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains", "profiles")
+READ = ("rows", "series", "workloads", "toolchains", "profiles")  # of which the parts matter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,6 +240,20 @@ class Draft:
     profiles: Mapping[int, Profile]
     defaults: Defaults | None
     tools: Tools | None
+
+    @classmethod
+    def of(cls, matrix: Matrix) -> Self:
+        """All of a matrix that has the right shape."""
+        parts = {section: dict(enumerate(getattr(matrix, section))) for section in SECTIONS}
+        return cls(
+            ids={
+                section: tuple((index, part.id) for index, part in of_it.items())
+                for section, of_it in parts.items()
+            },
+            defaults=matrix.defaults,
+            tools=matrix.tools,
+            **{section: parts[section] for section in READ},
+        )
 
     def known(self, section: str) -> tuple[str, ...]:
         return tuple(name for _, name in self.ids[section])

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from dsharness.errors import MatrixError
 from dsharness.matrix.cross_checks import (
+    Draft,
     contradiction_findings,
     draft_of,
     reference_findings,
@@ -28,8 +29,7 @@ from dsharness.model import (
 )
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
 from dsharness.yaml_files.shape import (
-    Schema,
-    document_findings,
+    checked,
     read_checked,
     refuse_problems,
     schema_of,
@@ -72,15 +72,11 @@ def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
     """The checked matrix of a file, or one MatrixError with everything that is wrong in it."""
     place = path or find_matrix(folder=folder)
     document = joined(read_document(place, hint=SHAPE_HINT, unread=UNREAD_HINT), hint=SHAPE_HINT)
-    draft = draft_of(document.data)
-    findings = [
-        *document_findings(Matrix, document),
-        *reference_findings(draft),
-        *contradiction_findings(draft),
-    ]
-    if findings:
-        raise FileProblemsError(document.path, findings, document.places, hint=HINT)
-    matrix = Matrix.model_validate_json(json.dumps(document.data), strict=True)
+    matrix, problems = checked(Matrix, document)
+    draft = draft_of(document.data) if matrix is None else Draft.of(matrix)
+    problems += [*reference_findings(draft), *contradiction_findings(draft)]
+    if problems or matrix is None:
+        raise FileProblemsError(document.path, problems, document.places, hint=HINT)
     return matrix.model_copy(update={"file": document.path})
 
 
@@ -174,11 +170,6 @@ def _find(noun: str, things: Sequence[T], wanted_id: str) -> T:
     )
 
 
-def matrix_schema() -> Schema:
-    """Return what a matrix may say, as JSON Schema 2020-12."""
-    return schema_of(Matrix)
-
-
 def schema_text() -> str:
-    """Return the whole text of matrix.schema.json."""
-    return json.dumps(matrix_schema(), indent=2, ensure_ascii=False) + "\n"
+    """Return the text of matrix.schema.json: what a matrix may say, as JSON Schema 2020-12."""
+    return json.dumps(schema_of(Matrix), indent=2, ensure_ascii=False) + "\n"

@@ -228,7 +228,7 @@ class Sample(Value):
     )
     sent: dict[str, Latencies] = Field(
         default_factory=dict,
-        exclude_if=lambda sent: not sent,
+        exclude_if=lambda latencies: not latencies,
         description="the same from when they were sent, where a schedule says when they were due",
     )
     late: Latencies | None = Field(
@@ -317,7 +317,7 @@ class KindTimes(Value):
     worked: Latencies | None = Field(default=None, description="in that thread")
     seen: Latencies | None = Field(
         default=None,
-        exclude_if=lambda seen: seen is None,
+        exclude_if=lambda latencies: latencies is None,
         description="by the load itself in that run, from when it sent each",
     )
     notes: dict[str, Count] = Field(

@@ -16,6 +16,7 @@ from dsharness.model import Value
 from dsharness.yaml_files.problems import FileProblemsError, KeyPath, KeyPlace, Problem, suggestion
 from dsharness.yaml_files.yaml_source import Document, read_document
 
+V = TypeVar("V", bound=Value)
 Schema = dict[str, Any]
 Location = tuple[str | int, ...]
 
@@ -65,20 +66,23 @@ def _below(schema: Schema, part: str | int) -> Schema:
     return below if isinstance(below, dict) else {}
 
 
-def shape_findings(
-    model: type[Value], data: Mapping[str, object], places: Mapping[KeyPath, KeyPlace]
-) -> list[Problem]:
-    """Return everything in the data that the model does not allow."""
+def _shaped(
+    model: type[V], data: Mapping[str, object], places: Mapping[KeyPath, KeyPlace]
+) -> tuple[V | None, list[Problem]]:
+    """Return the value of the data, or everything in it that the model does not allow."""
     try:
         # JSON's strictness is the one wanted: lists become tuples, but no number becomes text
-        model.model_validate_json(json.dumps(data), strict=True)
+        value = model.model_validate_json(json.dumps(data), strict=True)
     except pydantic.ValidationError as error:
         details = error.errors(include_url=False)
-        return [_finding(model, detail, data, places) for detail in details if not _echo(detail)]
+        problems = [_finding(model, fault, data, places) for fault in details if not _echo(fault)]
+        return None, problems
     # the model keeps a field for the loader, which a file may not set
     fields = model.model_fields
     kept_keys = [key for key in data if key in fields and fields[key].exclude]
-    return [Problem(path=(key,), value=None, allowed=_unknown(model, (), key)) for key in kept_keys]
+    return value, [
+        Problem(path=(key,), value=None, allowed=_unknown(model, (), key)) for key in kept_keys
+    ]
 
 
 def _echo(detail: ErrorDetails) -> bool:
@@ -164,14 +168,14 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
     return allowed
 
 
-V = TypeVar("V", bound=Value)
+def checked(model: type[V], document: Document) -> tuple[V | None, list[Problem]]:
+    """Return the value of a file that has the model's shape, and everything wrong in it.
 
-
-def document_findings(model: type[Value], document: Document) -> list[Problem]:
-    """Return everything wrong in a file; a value that could not even be read is told once."""
+    A value that could not even be read is told once.
+    """
     unread = {problem.path for problem in document.findings if problem.value is not None}
-    shape = shape_findings(model, document.data, document.places)
-    return [*document.findings, *(problem for problem in shape if problem.path not in unread)]
+    value, shape = _shaped(model, document.data, document.places)
+    return value, [*document.findings, *(fault for fault in shape if fault.path not in unread)]
 
 
 def refuse_problems(path: Path, problems: Sequence[Problem], *, hint: str) -> None:
@@ -183,7 +187,7 @@ def refuse_problems(path: Path, problems: Sequence[Problem], *, hint: str) -> No
 def read_checked(path: Path, model: type[V], *, hint: str = "correct the file") -> V:
     """Return one value; FileProblemsError has file and line of each thing that is wrong."""
     document = read_document(path, hint=hint)
-    problems = document_findings(model, document)
-    if problems:
+    value, problems = checked(model, document)
+    if problems or value is None:
         raise FileProblemsError(path, problems, document.places, hint=hint)
-    return model.model_validate_json(json.dumps(document.data), strict=True)
+    return value

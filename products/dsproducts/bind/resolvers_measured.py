@@ -4,6 +4,9 @@ The authority is a container of its own, in whose network resolver and load run 
 root and one zone of numbered names, so that a resolver begins where every resolver begins.
 """
 
+# A kind is one word, which pyright takes for what could be set.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 import math
@@ -102,7 +105,11 @@ class PhaseFigures:
     def within_pct(self, limit_us: float) -> float:
         """Of all that was asked, in per cent."""
         latencies = self._latencies
-        fast = sum(n for us, n in latencies.counts.items() if us <= limit_us) if latencies else 0
+        fast = (
+            sum(n for time_us, n in latencies.counts.items() if time_us <= limit_us)
+            if latencies
+            else 0
+        )
         return min(100.0, 100 * fast / self.asked)
 
     @property

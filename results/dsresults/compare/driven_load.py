@@ -108,7 +108,7 @@ def worker_heard(
     elif stopped or (lines and lines[-1] == STOPPED):
         end = WorkerEnd.STOPPED
     active_s, cpu_us = report.active_s or 0.0, report.client_cpu_us or 0.0
-    bound_s = sum(_bound(each) for each in reports)
+    bound_s = sum(_bound(report) for report in reports)
     figures = WorkerFigures(
         name=name,
         end=end,
@@ -132,8 +132,8 @@ def _bound(second: LoadReport) -> bool:
     return waited or load_bound(second.client_cpu_us, active_s, 1, second.starved_us)
 
 
-def _percent(us: float, of_s: float) -> float:
-    return us / of_s / 1e4 if of_s else 0.0
+def _percent(time_us: float, of_s: float) -> float:
+    return time_us / of_s / 1e4 if of_s else 0.0
 
 
 def _objections(
@@ -221,7 +221,9 @@ def told_load(load: DrivenLoad) -> Iterator[str]:
     )
     yield f"{whole(load.operations)} operations, {significant(load.rate_per_s)}/s{asked_rate}{cost}"
     for kind in load.kinds:
-        percentiles = (f"p{name} {milliseconds(us)}" for name, us in kind.percentiles_us.items())
+        percentiles = (
+            f"p{name} {milliseconds(time_us)}" for name, time_us in kind.percentiles_us.items()
+        )
         yield f"  {kind.kind}: {', '.join((*percentiles, f'max {milliseconds(kind.max_us)}'))}"
     for words, count in load.errors.items():
         yield f"  failed {whole(count)} times: {words}"
