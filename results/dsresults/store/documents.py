@@ -78,10 +78,12 @@ def given_key(kind: str, key: str, architecture: str) -> str:
 
 def put_document(connection: Connection, value: Value, *, time_us: int | None = None) -> bool:
     """False if the same document exists already; an answer is added to a campaign without one."""
-    row = row_of(value, clock_us(connection) if time_us is None else time_us)
+    kind = KINDS[type(value)]
+    if time_us is None:
+        time_us = 0 if kind.time else clock_us(connection)
+    row = row_of(value, time_us)
     if insert_new(connection, DOCUMENTS, row):
         return True
-    kind = KINDS[type(value)]
     if kind.by_content:
         return False
     stored_body = _body(connection, kind, row["id"])
