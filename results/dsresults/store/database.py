@@ -178,14 +178,18 @@ KEPT, MOST = 2, 12  # connections of a process: that wait to be used again, and 
 # So a network that is cut is noticed after half a minute, by whoever waits for an answer; and by
 # the server, which keeps the locks of a connection until then.
 _SERVER = {
-    "tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 4,
+    "tcp_keepalives_idle": 10,
+    "tcp_keepalives_interval": 5,
+    "tcp_keepalives_count": 4,
     "tcp_user_timeout": 30_000,
-}  # fmt: skip
+}
 _WAITING = {
     "connect_timeout": 10,
-    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
-}  # fmt: skip
+}
 
 
 def connecting(location: Location, **further: int) -> dict[str, object]:
@@ -360,10 +364,14 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
         return engine
     try:
         engine = create_engine(
-            location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
-            pool_pre_ping=True, json_deserializer=_json_or_text,
+            location.url,
+            poolclass=QueuePool,
+            pool_size=KEPT,
+            max_overflow=MOST - KEPT,
+            pool_pre_ping=True,
+            json_deserializer=_json_or_text,
             connect_args=connecting(location, lock_timeout=int(1000 * lock_wait_s)),
-        )  # fmt: skip
+        )
     except ImportError:
         raise StoreError(
             f"the results database {location} needs the Python package psycopg",
