@@ -227,7 +227,6 @@ class MeasureRequest(RowsAsked):
 
     row: str
     samples: int
-    reuse: bool = False  # what is stored is enough, if it is as many valid samples
 
 
 def measure_row(
@@ -255,18 +254,8 @@ def measure_row(
                 store=store,
                 kind="measure",
             )
-            known = _known(order, request.samples) if request.reuse else None
-            taken += store.samples(campaign_id=(known or order.run(watcher)).id)
+            taken += store.samples(campaign_id=order.run(watcher).id)
     return taken
-
-
-def _known(order: CampaignOrder, wanted: int) -> Campaign | None:
-    """The newest answer from the same environment that has so many valid samples."""
-    for campaign in reversed(order.answers):
-        taken = order.store.samples(campaign_id=campaign.id)
-        if sum(sample.valid for sample in taken) >= wanted:
-            return campaign
-    return None
 
 
 @contextmanager
