@@ -585,7 +585,7 @@ def alone(tmp_path: Path) -> list[Boundary | None]:
             said.append(campaign.boundary)
             return campaign
 
-        replace(DUETS, together=asked_in_turn).answer(answers, own, paired=True)
+        replace(DUETS, together=asked_in_turn).answer(answers, own, prepared=None)
     return said
 
 
