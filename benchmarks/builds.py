@@ -46,17 +46,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bisection", action="store_true", help="also a whole bisection")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     source = debian_source("debian-13")
     with tempfile.TemporaryDirectory(prefix="dsbisect-bench-") as folder:
         shared = os.environ.get("DSBISECT_CACHE") or str(Path.home() / ".cache" / "dsbisect")
         os.environ["DSBISECT_CACHE"] = folder
         _share(Path(shared), Path(folder))
         figures: dict[str, object] = {"builds": single_builds(source)}
-        if asked.bisection:
+        if options.bisection:
             clean_s = figures["builds"]["clean build"]
             figures["bisection"] = bisection(Path(folder), source, clean_s)
-    print(json.dumps(figures, indent=2) if asked.json else "\n".join(_lines(figures)))
+    print(json.dumps(figures, indent=2) if options.json else "\n".join(_lines(figures)))
 
 
 def single_builds(source: Path) -> dict[str, float]:
@@ -73,7 +73,10 @@ def single_builds(source: Path) -> dict[str, float]:
         "Rust changes": (tree.with_files({RUST_FILE: harmless_rust("bench")(rust_text)}), False),
         "both back": (tree.with_files({C_FILE: harmless_c("again")(c_text)}), False),
     }
-    return {kind: _timed(engine, each, clean=clean) for kind, (each, clean) in kinds.items()}
+    return {
+        kind: _timed(engine, source_tree, clean=clean)
+        for kind, (source_tree, clean) in kinds.items()
+    }
 
 
 def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
@@ -89,37 +92,55 @@ def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
             history.commit("culprit", rust=rounds(SLOW_ROUNDS))
         else:
             history.commit(f"harmless {number}", password=harmless_c(f"n{number}"))
-    begun = time.monotonic()
-    done = dsbisect(
-        lab, "bisect", "commits", "--repo", str(repository),
-        "--good", history.commits["import 3.1.2"], "--bad", "main", "--no-proof",
-        "--workload", "bind-random", "--json", limit_s=3600,
-    )  # fmt: skip
-    ours = time.monotonic() - begun
-    found = json.loads(done.stdout)
-    assert found["culprits"][0]["suspects"][0]["subject"] == "culprit"
+    start_s = time.monotonic()
+    result = dsbisect(
+        lab,
+        "bisect",
+        "commits",
+        "--repo",
+        str(repository),
+        "--good",
+        history.commits["import 3.1.2"],
+        "--bad",
+        "main",
+        "--no-proof",
+        "--workload",
+        "bind-random",
+        "--json",
+        limit_s=3600,
+    )
+    lab_s = time.monotonic() - start_s
+    answer = json.loads(result.stdout)
+    assert answer["culprits"][0]["suspects"][0]["subject"] == "culprit"
     script = lab / "judge-clean"
-    each = math.ceil(found["samples"] / math.log2(COMMITS))  # as many in all as the lab took
+    samples_each = math.ceil(
+        answer["samples"] / math.log2(COMMITS)
+    )  # as many in all as the lab took
     script.write_text(
-        CLEAN_JUDGE.format(python=sys.executable, here=__file__, samples=each), encoding="utf-8"
+        CLEAN_JUDGE.format(python=sys.executable, here=__file__, samples=samples_each),
+        encoding="utf-8",
     )
     script.chmod(0o755)
-    begun = time.monotonic()
+    start_s = time.monotonic()
     git = ["git", "-C", str(repository)]
     subprocess.run(
-        [*git, "bisect", "start", "main", history.commits["import 3.1.2"]], check=True,
+        [*git, "bisect", "start", "main", history.commits["import 3.1.2"]],
+        check=True,
         capture_output=True,
-    )  # fmt: skip
-    said = subprocess.run(
+    )
+    output = subprocess.run(
         [*git, "bisect", "run", str(script)], check=True, capture_output=True, text=True
     ).stdout
-    theirs = time.monotonic() - begun
-    assert "culprit" in said
+    bisect_run_s = time.monotonic() - start_s
+    assert "culprit" in output
     return {
-        "lab_s": round(ours), "git_bisect_run_s": round(theirs),
-        "samples": found["samples"], "samples_of_each": each, "builds": found["builds"],
+        "lab_s": round(lab_s),
+        "git_bisect_run_s": round(bisect_run_s),
+        "samples": answer["samples"],
+        "samples_of_each": samples_each,
+        "builds": answer["builds"],
         "clean_build_s": clean_s,
-    }  # fmt: skip
+    }
 
 
 def judge_clean(samples: int) -> None:
@@ -142,14 +163,14 @@ def judge_clean(samples: int) -> None:
     with Laboratory(engine, conditions, supply, lambda *_: None) as laboratory:
         laboratory.prepare(["here"], Watch())
         laboratory.ready("here")
-        taken = [
+        bench_samples = [
             sample
             for turn in range(samples)
             for sample in laboratory.take(
                 Turn(campaign_id="bench", number=turn, candidates=("here",), workload=workload)
             )
         ]
-    costs = sorted(s.value("cpu") for s in taken if s.value("cpu"))
+    costs = sorted(s.value("cpu") for s in bench_samples if s.value("cpu"))
     sys.exit(1 if costs[len(costs) // 2] > 15_000 else 0)
 
 
@@ -162,11 +183,11 @@ def _timed(engine: Engine, tree: Tree, *, clean: bool) -> float:
     matrix = load_matrix(ROOT / "matrix.yaml")
     needs = needs_of(tree.read)
     toolset = toolset_of(engine, matrix, fitting(needs, matrix.toolchains)[0], progress=_quiet)
-    begun = time.monotonic()
+    start_s = time.monotonic()
     build_tree(
         engine, TreeOrder(tree=tree, needs=needs, toolset=toolset, clean=clean), progress=_quiet
     )
-    return round(time.monotonic() - begun, 2)
+    return round(time.monotonic() - start_s, 2)
 
 
 def _share(shared: Path, own: Path) -> None:
@@ -176,8 +197,8 @@ def _share(shared: Path, own: Path) -> None:
             (own / name).symlink_to(shared / name)
 
 
-def _quiet(what: str) -> None:
-    print(what, file=sys.stderr)
+def _quiet(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _lines(figures: dict[str, object]) -> list[str]:
@@ -188,12 +209,12 @@ def _lines(figures: dict[str, object]) -> list[str]:
         for kind, seconds in builds.items()
     ]
     if "bisection" in figures:
-        both = figures["bisection"]
-        share = both["git_bisect_run_s"] / both["lab_s"]
+        result = figures["bisection"]
+        share = result["git_bisect_run_s"] / result["lab_s"]
         lines.append(
-            f"{COMMITS} commits: {both['lab_s']} s; git bisect run with clean builds: "
-            f"{both['git_bisect_run_s']} s: 1/{share:.1f} "
-            f"({both['samples']} samples; {both['samples_of_each']} of each commit)"
+            f"{COMMITS} commits: {result['lab_s']} s; git bisect run with clean builds: "
+            f"{result['git_bisect_run_s']} s: 1/{share:.1f} "
+            f"({result['samples']} samples; {result['samples_of_each']} of each commit)"
         )
     return lines
 

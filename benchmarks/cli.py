@@ -14,11 +14,22 @@ import time
 from pathlib import Path
 
 COMMANDS = (
-    "--help", "--version", "doctor --help", "measure --help", "plan --help",
-    "build make --help", "bisect commits --help", "judge --help", "report --help",
-    "clean --help", "matrix --help",
-    "bisect rows --help", "results --help", "matrix check", "matrix show",
-)  # fmt: skip
+    "--help",
+    "--version",
+    "doctor --help",
+    "measure --help",
+    "plan --help",
+    "build make --help",
+    "bisect commits --help",
+    "judge --help",
+    "report --help",
+    "clean --help",
+    "matrix --help",
+    "bisect rows --help",
+    "results --help",
+    "matrix check",
+    "matrix show",
+)
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -35,8 +46,8 @@ def main() -> None:
 
 
 def told(runs: int, name: str, argv: list[str]) -> None:
-    took = [once(argv) for _ in range(runs)]
-    cpu, wall = (statistics.median(values) for values in zip(*took, strict=True))
+    measured_runs = [once(argv) for _ in range(runs)]
+    cpu, wall = (statistics.median(values) for values in zip(*measured_runs, strict=True))
     print(f"{name:<28} {cpu:5.2f}    {wall:5.2f}")
 
 

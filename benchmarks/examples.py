@@ -43,11 +43,15 @@ def command_of(page: str) -> tuple[str, ...]:
     return tuple(shlex.split(line))
 
 
-def on_row(command: Sequence[str], other: OtherRow, *, shown: bool = False) -> tuple[str, ...]:
+def on_row(
+    command: Sequence[str], rpm_row: OtherRow, *, for_readers: bool = False
+) -> tuple[str, ...]:
     """The same question about another row; ``shown`` as a reader gives it, without folders."""
-    matrix, source = (path.name if shown else str(path) for path in (other.matrix, other.source))
+    matrix, source = (
+        path.name if for_readers else str(path) for path in (rpm_row.matrix, rpm_row.source)
+    )
     row = command.index("--row") + 1
-    words = (*command[:row], other.row, *command[row + 1 :])
+    words = (*command[:row], rpm_row.row, *command[row + 1 :])
     return (*words, "--matrix", matrix, "--source", source)
 
 
@@ -65,20 +69,20 @@ def examples() -> dict[str, Path]:
     return {page.parent.name: page.parent for page in pages}
 
 
-def validate(name: str, folder: Path, other: OtherRow | None) -> int:
+def validate(name: str, folder: Path, rpm_row: OtherRow | None) -> int:
     """Run one; its exit code. The summary is written unless the lab failed."""
     command = command_of((folder / "README.md").read_text(encoding="utf-8"))
-    kind = "rpm" if other else "deb"
-    asked = on_row(command, other) if other else command
+    kind = "rpm" if rpm_row else "deb"
+    words = on_row(command, rpm_row) if rpm_row else command
     output = ROOT / "results/runs" / f"example-{name}-{kind}"
-    print(f"{name} ({kind}): {shlex.join(asked)}", flush=True)
+    print(f"{name} ({kind}): {shlex.join(words)}", flush=True)
     program = Path(sys.executable).with_name("dsbisect")
-    done = subprocess.run([program, *asked[1:], "--output", output], cwd=ROOT, check=False)
-    if done.returncode in ANSWERS:
-        shown = on_row(command, other, shown=True) if other else command
-        text = summary_of((output / "report.json").read_text(encoding="utf-8"), shown)
+    result = subprocess.run([program, *words[1:], "--output", output], cwd=ROOT, check=False)
+    if result.returncode in ANSWERS:
+        printed = on_row(command, rpm_row, for_readers=True) if rpm_row else command
+        text = summary_of((output / "report.json").read_text(encoding="utf-8"), printed)
         (folder / f"summary-{kind}.md").write_text(text, encoding="utf-8")
-    return done.returncode
+    return result.returncode
 
 
 def main() -> int:
@@ -87,18 +91,18 @@ def main() -> int:
     parser.add_argument("--matrix", type=Path, help="a matrix with the row of RPMs")
     parser.add_argument("--row", help="the row of RPMs")
     parser.add_argument("--source", type=Path, help="the SRPM to patch")
-    asked = parser.parse_args()
-    known = examples()
-    unknown = [name for name in asked.names if name not in known]
+    options = parser.parse_args()
+    by_name = examples()
+    unknown = [name for name in options.names if name not in by_name]
     if unknown:
-        parser.error(f"no example {', '.join(unknown)}; there are: {', '.join(known)}")
-    given = (asked.matrix, asked.row, asked.source)
-    if any(given) and not all(given):
+        parser.error(f"no example {', '.join(unknown)}; there are: {', '.join(by_name)}")
+    rpm_options = (options.matrix, options.row, options.source)
+    if any(rpm_options) and not all(rpm_options):
         parser.error("--matrix, --row and --source belong together")
-    other = None
-    if all(given):
-        other = OtherRow(matrix=asked.matrix, row=asked.row, source=asked.source)
-    codes = [validate(name, known[name], other) for name in asked.names or known]
+    rpm_row = None
+    if all(rpm_options):
+        rpm_row = OtherRow(matrix=options.matrix, row=options.row, source=options.source)
+    codes = [validate(name, by_name[name], rpm_row) for name in options.names or by_name]
     return next((code for code in codes if code not in ANSWERS), 0)
 
 

@@ -54,9 +54,16 @@ LONGEST_S = 20.0  # from the start of a lab, of its samples or the last kill, to
 FOUND_S = 30.0  # a victim of the chosen kind must turn up within
 # What a killed lab, or one whose tools were killed, may end with; all of them go on later.
 ENDINGS = {
-    -signal.SIGKILL, ExitCode.OK, ExitCode.ENGINE, ExitCode.IMAGE, ExitCode.INSTANCE,
-    ExitCode.WORKLOAD, ExitCode.BUILD, ExitCode.INCONCLUSIVE, ExitCode.INTERRUPTED,
-}  # fmt: skip
+    -signal.SIGKILL,
+    ExitCode.OK,
+    ExitCode.ENGINE,
+    ExitCode.IMAGE,
+    ExitCode.INSTANCE,
+    ExitCode.WORKLOAD,
+    ExitCode.BUILD,
+    ExitCode.INCONCLUSIVE,
+    ExitCode.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +87,9 @@ class Tally:
     wrongs: list[str] = field(default_factory=list)
 
     def lines(self, name: str) -> Iterator[str]:
-        killed = ", ".join(f"{count} {what}" for what, count in sorted(self.kills.items()))
-        ended = ", ".join(f"{status}: {count}" for status, count in sorted(self.endings.items()))
-        yield f"{name:8} kills {self.kills.total():3} ({killed}); statuses {{{ended}}}"
+        killed = ", ".join(f"{count} {victim}" for victim, count in sorted(self.kills.items()))
+        endings = ", ".join(f"{status}: {count}" for status, count in sorted(self.endings.items()))
+        yield f"{name:8} kills {self.kills.total():3} ({killed}); statuses {{{endings}}}"
         yield f"{'':8} {self.searches} searches answered, {self.samples} samples kept"
         yield from (f"{'':8} WRONG: {wrong}" for wrong in self.wrongs)
 
@@ -115,17 +122,21 @@ class Campaign:
 
     def _one_lab(self) -> None:
         """From its start to its end, with kills in between."""
-        said = self.case.folder / "said"
-        with said.open("a+", encoding="utf-8") as stream:
+        output_file = self.case.folder / "said"
+        with output_file.open("a+", encoding="utf-8") as stream:
             begin = stream.seek(0, os.SEEK_END)
             lab = subprocess.Popen(
-                argv(*self.case.command), cwd=self.case.folder, env=environment(self.case.folder),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream,
-            )  # fmt: skip
+                argv(*self.case.command),
+                cwd=self.case.folder,
+                env=environment(self.case.folder),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stream,
+            )
             self.pids.append(lab.pid)
             while lab.poll() is None and self.tally.kills.total() < self.kills:
                 if self.chance.random() < self.late:
-                    self._measuring(lab, said, begin)
+                    self._measuring(lab, output_file, begin)
                 try:
                     lab.wait(self.chance.uniform(0.0, self.longest_s))
                 except subprocess.TimeoutExpired:
@@ -138,68 +149,68 @@ class Campaign:
             stream.seek(begin)
             self._note(status, stream.read())
 
-    def _measuring(self, lab: subprocess.Popen[bytes], said: Path, begin: int) -> None:
+    def _measuring(self, lab: subprocess.Popen[bytes], output_file: Path, begin: int) -> None:
         """Wait until it takes samples, or ends."""
         while lab.poll() is None and not self.deadline.passed:
-            if MEASURING in said.read_bytes()[begin:]:
+            if MEASURING in output_file.read_bytes()[begin:]:
                 return
             time.sleep(0.2)
 
     def _kill(self, lab: subprocess.Popen[bytes]) -> None:
         """SIGKILL for a random victim; the lab itself where no other of its kind turns up."""
-        wanted = self.chance.choice(self.victims)
+        victim = self.chance.choice(self.victims)
         limit = Deadline.after(FOUND_S)
-        while wanted != "lab" and not limit.passed and lab.poll() is None:
-            if self._hit(wanted, lab.pid):
-                self.tally.kills[wanted] += 1
+        while victim != "lab" and not limit.passed and lab.poll() is None:
+            if self._hit(victim, lab.pid):
+                self.tally.kills[victim] += 1
                 return
             time.sleep(0.05)
         if lab.poll() is None:
             lab.kill()
             self.tally.kills["lab"] += 1
 
-    def _hit(self, what: str, pid: int) -> bool:
-        if what == "container":
+    def _hit(self, victim: str, pid: int) -> bool:
+        if victim == "container":
             names = containers_of(self.engine, [pid], "--filter", "status=running")
             return bool(names) and self.engine.podman("kill", self.chance.choice(names)).ok
-        found = [child for child in descendants(pid) if program_of(child) == what]
-        if not found:
+        processes = [child for child in descendants(pid) if program_of(child) == victim]
+        if not processes:
             return False
         try:
-            os.kill(self.chance.choice(found), signal.SIGKILL)
+            os.kill(self.chance.choice(processes), signal.SIGKILL)
         except ProcessLookupError:
             return False
         return True
 
-    def _note(self, status: int, said: str) -> None:
+    def _note(self, status: int, output: str) -> None:
         """What must hold after each lab, however it ended."""
         self.tally.endings[status] += 1
         if status not in ENDINGS:
-            self.tally.wrongs.append(f"status {status}: {said[-600:]}")
-        if "a defect of dsbisect" in said or "Traceback" in said:
-            self.tally.wrongs.append(f"a defect: {said[-600:]}")
+            self.tally.wrongs.append(f"status {status}: {output[-600:]}")
+        if "a defect of dsbisect" in output or "Traceback" in output:
+            self.tally.wrongs.append(f"a defect: {output[-600:]}")
         with Store.open(self.case.folder / "results.db") as store:
-            begun = {
+            open_turns = {
                 (turn.campaign_id, turn.number, turn.attempt)
                 for campaign in store.campaigns()
                 for turn in store.turns(campaign.id)
                 if turn.state is TurnState.PLANNED
             }
-            kept = frozenset(
+            sample_ids = frozenset(
                 sample.id
                 for sample in store.samples()
-                if (sample.campaign_id, sample.turn, sample.attempt) not in begun
+                if (sample.campaign_id, sample.turn, sample.attempt) not in open_turns
             )
-        if lost := self._kept - kept:
+        if lost := self._kept - sample_ids:
             self.tally.wrongs.append(f"{len(lost)} samples are lost")
-        self._kept = kept
-        self.tally.samples = len(kept)
+        self._kept = sample_ids
+        self.tally.samples = len(sample_ids)
 
     def _answered(self) -> bool:
         """Whether the newest search has its answer; a wrong one is noted."""
         with Store.open(self.case.folder / "results.db") as store:
-            campaigns = [each for each in store.campaigns() if len(each.line) > 2]
-        answers = [each.boundary for each in campaigns if each.boundary is not None]
+            campaigns = [campaign for campaign in store.campaigns() if len(campaign.line) > 2]
+        answers = [campaign.boundary for campaign in campaigns if campaign.boundary is not None]
         for boundary in answers[self.tally.searches :]:
             self.tally.searches += 1
             if boundary.after != self.case.after or not boundary.found:
@@ -218,11 +229,11 @@ def descendants(pid: int) -> list[int]:
         except OSError:
             continue
         parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, next_ones = [], [pid]
-    while next_ones:
-        next_ones = [child for parent in next_ones for child in parents.get(parent, ())]
-        found += next_ones
-    return found
+    processes, children = [], [pid]
+    while children:
+        children = [child for parent in children for child in parents.get(parent, ())]
+        processes += children
+    return processes
 
 
 def program_of(pid: int) -> str:
@@ -262,8 +273,19 @@ def rows(folder: Path) -> Case:
     """Debian 11, 12 and 13 under the load of one user: 12 is where it turns slow."""
     folder.mkdir()
     small_matrix(folder)
-    command = ("bisect", "rows", "--series", "debian", "--good", "debian-11", "--bad", "debian-13",
-               "--workload", "bind-one", "--json")  # fmt: skip
+    command = (
+        "bisect",
+        "rows",
+        "--series",
+        "debian",
+        "--good",
+        "debian-11",
+        "--bad",
+        "debian-13",
+        "--workload",
+        "bind-one",
+        "--json",
+    )
     return Case(name="rows", folder=folder, command=command, after="debian-12")
 
 
@@ -274,20 +296,29 @@ def commits(folder: Path) -> Case:
     (folder / "repo").mkdir()
     history = real_history(folder / "repo", debian_source("debian-13"))
     command = (
-        "bisect", "commits", "--repo", str(history.folder),
-        "--good", history.commits["fix the build"], "--bad", "v-bad",
-        "--workload", "bind-random", "--no-proof", "--json",
-    )  # fmt: skip
+        "bisect",
+        "commits",
+        "--repo",
+        str(history.folder),
+        "--good",
+        history.commits["fix the build"],
+        "--bad",
+        "v-bad",
+        "--workload",
+        "bind-random",
+        "--no-proof",
+        "--json",
+    )
     culprit = history.commits["more rounds by default"][:12]
     return Case(name="commits", folder=folder, command=command, after=culprit)
 
 
-def shared(folder: Path, asked: argparse.Namespace) -> int:
+def shared(folder: Path, options: argparse.Namespace) -> int:
     """So many faults over searches of two workers; how many things went wrong."""
-    chance, skip = random.Random(asked.seed), asked.skip
-    kinds = sorted(set(asked.kind or FAULTS))
-    faults = [chance.choice(kinds) for _ in range(skip + asked.shared)]
-    with running_cluster() as cluster, faulty(cluster, folder, asked.seed + skip) as fleet:
+    chance, skip = random.Random(options.seed), options.skip
+    kinds = sorted(set(options.kind or FAULTS))
+    faults = [chance.choice(kinds) for _ in range(skip + options.shared)]
+    with running_cluster() as cluster, faulty(cluster, folder, options.seed + skip) as fleet:
         fleet.run(faults[skip:])
     print("\n".join(fleet.lines()), flush=True)
     return len(fleet.wrongs)
@@ -304,24 +335,27 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=1, help="which moments and victims")
     parser.add_argument("--hours", type=float, default=3.0, help="give up after so long")
-    asked = parser.parse_args()
-    deadline = Deadline.after(asked.hours * 3600)
+    options = parser.parse_args()
+    deadline = Deadline.after(options.hours * 3600)
     wrongs = 0
     with tempfile.TemporaryDirectory(prefix="dsbisect-faults-") as folder:
-        for make, kills in ((rows, asked.rows), (commits, asked.commits)):
+        for make, kills in ((rows, options.rows), (commits, options.commits)):
             if not kills:
                 continue
             case = make(Path(folder) / make.__name__)
             tally = Campaign(
-                engine=detect(), case=case, chance=random.Random(asked.seed), kills=kills,
+                engine=detect(),
+                case=case,
+                chance=random.Random(options.seed),
+                kills=kills,
                 deadline=deadline,
-            ).run()  # fmt: skip
+            ).run()
             print("\n".join(tally.lines(case.name)), flush=True)
             wrongs += len(tally.wrongs)
-        if asked.shared:
-            wrongs += shared(Path(folder), asked)
-    done = asked.rows + asked.commits + asked.shared
-    print(f"{done} faults, seed {asked.seed}: {wrongs} wrong")
+        if options.shared:
+            wrongs += shared(Path(folder), options)
+    faults = options.rows + options.commits + options.shared
+    print(f"{faults} faults, seed {options.seed}: {wrongs} wrong")
     return 1 if wrongs else 0
 
 

@@ -41,7 +41,7 @@ SPELLS_A_QUESTION = re.compile(r"(^|_)(options?|request|shared|studies)(_|$)")
 
 UNCLEAR_NAMES = """
 all another any anything at both each either every everything it its neither none nothing one
-ones other others ours same some something such that theirs them there these they this those us
+ones other others ours same some something such that theirs them there these they this those
 we what which who whole whom whose
 asked been begun brought chosen come done drawn found given gone got heard held kept known left
 made meant met paid put said seen sent shown taken taught thought told used wanted written
@@ -131,7 +131,7 @@ def bindings(tree: Path) -> Counter[str]:
 def bound_names(text: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(text)):
         match node:
-            case ast.Name(id=name, ctx=ast.Store()):
+            case ast.Name(id=name, ctx=ast.Store()) if not name.startswith("__"):
                 yield name
             case ast.arg(arg=name) if name not in {"self", "cls"}:
                 yield name

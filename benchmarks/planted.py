@@ -44,13 +44,13 @@ class PlantedEdit(Value):
     def applied(self, text: str) -> str:
         """The file with it."""
         lines = text.splitlines(keepends=True)
-        found = [number for number, each in enumerate(lines) if self.line in each]
-        if len(found) != 1:
+        numbers = [number for number, file_line in enumerate(lines) if self.line in file_line]
+        if len(numbers) != 1:
             raise UsageError(
-                f"{self.file} has {len(found)} lines with {self.line!r}, not one",
+                f"{self.file} has {len(numbers)} lines with {self.line!r}, not one",
                 hint="plant in the release that planted.yaml names, or correct the line there",
             )
-        lines[found[0]] = self.before + lines[found[0]] + self.after
+        lines[numbers[0]] = self.before + lines[numbers[0]] + self.after
         return "".join(lines)
 
 
@@ -82,9 +82,13 @@ class PlantedHistory(Value):
         """One for each change; it must name that commit and none else."""
         for change in self.changes:
             yield KnownSearch(
-                name=change.name, range=f"{self.base}..{TIP}", workload=change.workload,
-                metric=change.metric, answer="slower", commit=commits[change.name],
-            )  # fmt: skip
+                name=change.name,
+                range=f"{self.base}..{TIP}",
+                workload=change.workload,
+                metric=change.metric,
+                answer="slower",
+                commit=commits[change.name],
+            )
 
 
 def harmless(number: int) -> PlantedEdit:
@@ -97,15 +101,15 @@ def harmless(number: int) -> PlantedEdit:
 def plant(history: PlantedHistory, clone: str, folder: Path) -> dict[str, str]:
     """Make the repository; the commit of each change by its name."""
     if not folder.exists():
-        done = git("clone", "--quiet", "--bare", "--shared", "--", clone, str(folder), users=True)
-        if not done.ok:
+        result = git("clone", "--quiet", "--bare", "--shared", "--", clone, str(folder), users=True)
+        if not result.ok:
             raise SourceError(f"{clone} could not be cloned", hint="name a clone of 389-ds-base")
     repository = Git(folder=folder)
     base = _told(repository, "rev-parse", "--verify", f"{history.base}^{{commit}}").strip()
     stream = "".join(_stream(history, base, repository))
     repository.must("fast-import", "--quiet", "--force", what="plant changes", stdin=stream)
     planted = _told(repository, "rev-list", "--reverse", f"{base}..{TIP}").split()[1::2]
-    return {each.name: commit for each, commit in zip(history.changes, planted, strict=True)}
+    return {change.name: commit for change, commit in zip(history.changes, planted, strict=True)}
 
 
 def _stream(history: PlantedHistory, base: str, repository: Git) -> Iterator[str]:
@@ -138,24 +142,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("repository", metavar="REPO", help="a clone of 389-ds-base")
     parser.add_argument("--only", action="append", metavar="NAME", help="this one; repeatable")
-    asked = parser.parse_args()
-    if not asked.repository:
+    options = parser.parse_args()
+    if not options.repository:
         parser.error("no repository: make bench-planted REPO=PATH")
     history = read_history(DATA)
     folder = RUNS / "history.git"
     try:
-        commits = plant(history, asked.repository, folder)
+        commits = plant(history, options.repository, folder)
     except DsbisectError as error:
         parser.error(str(error))
     questions = Questions(searches=tuple(history.searches(commits)))
-    names = asked.only or questions.names
+    names = options.only or questions.names
     unknown = [name for name in names if name not in questions.names]
     if unknown:
         parser.error(f"no {', '.join(unknown)}; there are: {', '.join(questions.names)}")
     bench = Bench(
-        command="make bench-planted", repository=str(folder), folder=RUNS,
-        store=RUNS / "dsbisect.db", options=("--all", "--no-proof"),
-    )  # fmt: skip
+        command="make bench-planted",
+        repository=str(folder),
+        folder=RUNS,
+        store=RUNS / "dsbisect.db",
+        options=("--all", "--no-proof"),
+    )
     return ask(bench, questions, names)
 
 

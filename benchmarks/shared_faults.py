@@ -60,18 +60,18 @@ class WorldWorkers:
     enter: Callable[[str], None] = lambda _: None  # where a worker is to run
 
     def start(self, name: str) -> int:
-        there = self.folder / f"there-{name}"
-        there.unlink(missing_ok=True)
+        ready_file = self.folder / f"there-{name}"
+        ready_file.unlink(missing_ok=True)
         pid = os.fork()
         if pid == 0:
-            told = (self.folder / f"told-{name}").open("a", buffering=1)
-            with told, contextlib.suppress(Exception):
-                os.dup2(told.fileno(), 2)
-                sys.stdout = sys.stderr = told  # pytest has put others there
+            log = (self.folder / f"told-{name}").open("a", buffering=1)
+            with log, contextlib.suppress(Exception):
+                os.dup2(log.fileno(), 2)
+                sys.stdout = sys.stderr = log  # pytest has put others there
                 self.enter(name)
-                self._serve(name, there)
+                self._serve(name, ready_file)
             os._exit(1)
-        wait_until(lambda: there.exists() or None, Deadline.after(30), what=f"worker {name}")
+        wait_until(lambda: ready_file.exists() or None, Deadline.after(30), what=f"worker {name}")
         return pid
 
     def _struck(self, name: str) -> WorldStudy:
@@ -87,7 +87,7 @@ class WorldWorkers:
         lab = WorldLab(STEP, machine=name, before_sample=measuring)
         return replace(self.study, labs={name: lab}, machine=name)
 
-    def _serve(self, name: str, there: Path) -> None:
+    def _serve(self, name: str, ready_file: Path) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests
         study = (self.study_of or self._struck)(name)
         machine = FleetMachine(id=name, name=name, class_name=CLASS, since="2026-11-27")
@@ -98,10 +98,14 @@ class WorldWorkers:
                 patch("dsmany.fleet.place_id", lambda: name),
             ):
                 worker = FleetWorker(
-                    machine=machine, engine=None, store=store, study_of=lambda _: study,  # type: ignore[arg-type]
-                    watcher=RecordingWatcher(), tell=print,
-                )  # fmt: skip
-                there.touch()
+                    machine=machine,
+                    engine=None,
+                    store=store,
+                    study_of=lambda _: study,  # type: ignore[arg-type]
+                    watcher=RecordingWatcher(),
+                    tell=print,
+                )
+                ready_file.touch()
                 worker.serve()
         except KeyboardInterrupt:
             os._exit(0)
@@ -156,7 +160,7 @@ class FaultyFleet:
         finally:
             for pid in self.pids.values():
                 end_worker(pid, signal.SIGINT)
-        self.wrongs += [f"left: {each}" for each in self.left()]
+        self.wrongs += [f"left: {leftover}" for leftover in self.left()]
 
     def lines(self) -> Iterator[str]:
         counted = ", ".join(f"{count} {name}" for name, count in sorted(self.done.items()))
@@ -195,23 +199,27 @@ class FaultyFleet:
         return any(turn.campaign_id in of_it for turn in turns)
 
     def _ended(self, run: SharedRun) -> SharedRun | None:
-        found = self._now(run)
-        return None if found.state is RunState.RUNNING else found
+        current = self._now(run)
+        return None if current.state is RunState.RUNNING else current
 
     def _checked(self, run: SharedRun) -> Iterator[str]:
         """The undisturbed answer, and of each turn that counts one sample of each candidate."""
-        ended = self._now(run)
-        if ended.state is not RunState.DONE:
-            yield f"the run is {ended.state}: {ended.why}"
+        current = self._now(run)
+        if current.state is not RunState.DONE:
+            yield f"the run is {current.state}: {current.why}"
         for campaign in campaigns_of(self.store, run):
-            found = campaign.boundary
-            if found is None or found.after != self.after or not found.found:
-                yield f"another answer: {found.summary if found else 'none'}"
+            boundary = campaign.boundary
+            if boundary is None or boundary.after != self.after or not boundary.found:
+                yield f"another answer: {boundary.summary if boundary else 'none'}"
             samples = self.store.samples(campaign_id=campaign.id)
             self.samples += len(samples)
-            taken = Counter((each.turn, each.attempt, each.candidate_id) for each in samples)
+            sample_counts = Counter(
+                (sample.turn, sample.attempt, sample.candidate_id) for sample in samples
+            )
             for turn in self.store.turns(campaign.id):
-                counts = [taken[turn.number, turn.attempt, name] for name in turn.candidates]
+                counts = [
+                    sample_counts[turn.number, turn.attempt, name] for name in turn.candidates
+                ]
                 of_it = (turn.number, turn.attempt)
                 machines = {x.machine.id for x in samples if (x.turn, x.attempt) == of_it}
                 if turn.state is TurnState.DONE and set(counts) != {1}:
@@ -362,17 +370,27 @@ def _say_schema(fleet: FaultyFleet, version: str | None) -> None:
 
 def _status(pid: int) -> int | None:
     """A child's exit status, None while it runs."""
-    ended, status = os.waitpid(pid, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if ended else None
+    ended_pid, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended_pid else None
 
 
 FAULTS: dict[str, Callable[[FaultyFleet], Callable[[], None]]] = {
     each.__name__: each
     for each in (
-        killed, gone, all_killed, late, database_crashed, database_stands_still, connections_cut,
-        jobs_twice, planned_by_all, disk_full, other_class, schema_upgraded,
+        killed,
+        gone,
+        all_killed,
+        late,
+        database_crashed,
+        database_stands_still,
+        connections_cut,
+        jobs_twice,
+        planned_by_all,
+        disk_full,
+        other_class,
+        schema_upgraded,
     )
-}  # fmt: skip
+}
 
 
 @contextmanager
@@ -381,7 +399,11 @@ def faulty(cluster: Cluster, folder: Path, seed: int) -> Iterator[FaultyFleet]:
     url, numbers = cluster.url(database), itertools.count()
     with Store.open(url) as store:
         yield FaultyFleet(
-            cluster=cluster, database=database, store=store, after="d",
-            workers=WorldWorkers(url=url, folder=folder), chance=random.Random(seed),
+            cluster=cluster,
+            database=database,
+            store=store,
+            after="d",
+            workers=WorldWorkers(url=url, folder=folder),
+            chance=random.Random(seed),
             begin=lambda: begin_run(store, {"n": next(numbers)}, machines=2, class_name=""),
-        )  # fmt: skip
+        )

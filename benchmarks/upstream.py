@@ -70,7 +70,7 @@ class Questions(Value):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (*([SURVEY] if self.survey else []), *(each.name for each in self.searches))
+        return (*([SURVEY] if self.survey else []), *(search.name for search in self.searches))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,22 +86,22 @@ class Answer:
         """The culprits with what they do, or that there are none."""
         if self.findings is None:
             return "no answer"
-        said = [_named(culprit) for culprit in self.findings.culprits]
-        return ", ".join(said) or self.findings.whole.direction
+        names = [_named(culprit) for culprit in self.findings.culprits]
+        return ", ".join(names) or self.findings.whole.direction
 
     @property
     def figures(self) -> tuple[str, ...]:
         """Minutes to the name and to the proof, runs, builds, and where the minutes went."""
-        found = self.findings
-        if found is None or found.spent is None:
+        findings = self.findings
+        if findings is None or findings.spent is None:
             return ("-",) * 5
-        spent = found.spent
+        spent = findings.spent
         parts = (spent.builds_s, spent.fills_s, spent.runs_s, spent.rest_s)
         return (
             _minutes(spent.named_s),
             "-" if spent.proved_s is None else _minutes(spent.proved_s),
-            str(found.samples),
-            str(found.builds),
+            str(findings.samples),
+            str(findings.builds),
             " / ".join(map(_minutes, parts)),
         )
 
@@ -124,13 +124,13 @@ def _faults(search: KnownSearch, findings: CommitFindings | None, status: int) -
         elif findings.whole.direction != "none":
             yield "it must say that there is no difference"
         return
-    known = [each for each in findings.culprits if _blames(each, search.commit)]
+    rightly_named = [culprit for culprit in findings.culprits if _blames(culprit, search.commit)]
     for culprit in findings.culprits:
         if not any(_blames(culprit, commit) for commit in (search.commit, *search.also)):
             yield f"{_named(culprit)} is no culprit"
-    if not known:
+    if not rightly_named:
         yield f"{search.commit} is not named"
-    for culprit in known:
+    for culprit in rightly_named:
         yield from _faults_of(search, culprit)
 
 
@@ -164,11 +164,11 @@ def _minutes(seconds: float) -> str:
 
 def line_of(answer: Answer) -> str:
     """One search, for a screen."""
-    named, proved, runs, builds, _ = answer.figures
+    named_min, proved_min, runs, builds, _ = answer.figures
     verdict = f"wrong ({answer.wrong})" if answer.wrong else "right"
     return (
-        f"{answer.search.name}: {verdict}: {answer.named}; {named} min to the name, "
-        f"{proved} to the proof, {runs} runs, {builds} builds"
+        f"{answer.search.name}: {verdict}: {answer.named}; {named_min} min to the name, "
+        f"{proved_min} to the proof, {runs} runs, {builds} builds"
     )
 
 
@@ -188,14 +188,19 @@ class Surveyed:
 
 def surveyed(tag: str, results: Sequence[Mapping[str, Any]]) -> Surveyed:
     """The first toolchain in which a tag's server answered, among all results of a survey."""
-    own = [each for each in results if each["source"] == tag]
-    for each in own:
-        if each["outcome"].get("answers", each["outcome"].get("binds")):  # kept before, or now
+    own = [outcome_row for outcome_row in results if outcome_row["source"] == tag]
+    for result in own:
+        if result["outcome"].get("answers", result["outcome"].get("binds")):  # kept before, or now
             return Surveyed(
-                tag=tag, toolchain=each["toolchain"], why_not="",
-                minutes=_minutes(each["outcome"]["seconds"]),
-            )  # fmt: skip
-    reasons = [f"{each['toolchain'] or 'none fits'}: {each['outcome']['why_not']}" for each in own]
+                tag=tag,
+                toolchain=result["toolchain"],
+                why_not="",
+                minutes=_minutes(result["outcome"]["seconds"]),
+            )
+    reasons = [
+        f"{outcome_row['toolchain'] or 'none fits'}: {outcome_row['outcome']['why_not']}"
+        for outcome_row in own
+    ]
     return Surveyed(tag=tag, why_not="; ".join(reasons)) if own else Surveyed(tag=tag)
 
 
@@ -222,10 +227,21 @@ class Bench:
         """`dsbisect bisect commits`, judged."""
         place = self.folder / search.name
         status, text = self._dsbisect(
-            "bisect", "commits", search.range, "--repo", self.repository,
-            "--workload", search.workload, *_metric(search), "--store", str(self.store),
-            "--output", str(place), "--json", *self.options,
-        )  # fmt: skip
+            "bisect",
+            "commits",
+            search.range,
+            "--repo",
+            self.repository,
+            "--workload",
+            search.workload,
+            *_metric(search),
+            "--store",
+            str(self.store),
+            "--output",
+            str(place),
+            "--json",
+            *self.options,
+        )
         (self.folder / f"{search.name}.json").write_text(text, encoding="utf-8")
         if status == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
@@ -237,11 +253,14 @@ class Bench:
         self.folder.mkdir(parents=True, exist_ok=True)
         program = [sys.executable, "-c", "from dsbisect.program import main; main()"]
         print(f"dsbisect {' '.join(words)}", file=sys.stderr, flush=True)
-        done = subprocess.run(
-            [*program, *words], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+        result = subprocess.run(
+            [*program, *words],
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
             check=False,
-        )  # fmt: skip
-        return done.returncode, done.stdout
+        )
+        return result.returncode, result.stdout
 
 
 def _metric(search: KnownSearch) -> tuple[str, ...]:
@@ -253,22 +272,31 @@ def tables(answers: Sequence[Answer], tags: Sequence[Surveyed], where: str, comm
     parts = [f"`{command}`, {where}:"]
     if answers:
         head = (
-            "search", "range", "load", "named", "right", "minutes to the name", "to the proof",
-            "runs", "builds", "minutes of builds / fills / runs / rest",
-        )  # fmt: skip
+            "search",
+            "range",
+            "load",
+            "named",
+            "right",
+            "minutes to the name",
+            "to the proof",
+            "runs",
+            "builds",
+            "minutes of builds / fills / runs / rest",
+        )
         rows = [
             (
-                each.search.name, f"`{each.search.range}`",
-                " ".join((each.search.workload, *_metric(each.search))), each.named,
-                f"no: {each.wrong}" if each.wrong else "yes", *each.figures,
+                answer.search.name,
+                f"`{answer.search.range}`",
+                " ".join((answer.search.workload, *_metric(answer.search))),
+                answer.named,
+                f"no: {answer.wrong}" if answer.wrong else "yes",
+                *answer.figures,
             )
-            for each in answers
-        ]  # fmt: skip
+            for answer in answers
+        ]
         parts.append(table(head, rows))
     if tags:
-        surveys = [
-            (each.tag, each.toolchain or f"no: {each.why_not}", each.minutes) for each in tags
-        ]
+        surveys = [(tag.tag, tag.toolchain or f"no: {tag.why_not}", tag.minutes) for tag in tags]
         parts.append(table(("tag", "measured with", "minutes"), surveys))
     return "\n\n".join(parts)
 
@@ -276,7 +304,7 @@ def tables(answers: Sequence[Answer], tags: Sequence[Surveyed], where: str, comm
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(_cell(each) for each in line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
 
 
 def _cell(text: str) -> str:
@@ -291,9 +319,11 @@ def where_it_ran() -> str:
         if line.startswith("model name")
     ]
     commit = subprocess.run(
-        ["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True,
+        ["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"],
+        capture_output=True,
+        text=True,
         check=False,
-    ).stdout.strip()  # fmt: skip
+    ).stdout.strip()
     cores = len(os.sched_getaffinity(0))
     machine = f"{models[0] if models else platform.machine()}, {cores} cores"
     return f"{datetime.now(UTC):%Y-%m-%d}, {machine}, dsbisect {commit or 'of no checkout'}"
@@ -317,8 +347,8 @@ def ask(bench: Bench, questions: Questions, names: Sequence[str]) -> int:
     try:
         if SURVEY in names:
             tags = bench.survey(questions.survey)
-            measured = sum(each.measured for each in tags)
-            print(f"{SURVEY}: {measured} of {len(tags)} tags can be measured", flush=True)
+            count = sum(tag.measured for tag in tags)
+            print(f"{SURVEY}: {count} of {len(tags)} tags can be measured", flush=True)
         for search in questions.searches:
             if search.name in names:
                 answers.append(bench.search(search))
@@ -328,7 +358,7 @@ def ask(bench: Bench, questions: Questions, names: Sequence[str]) -> int:
     finally:
         if answers or tags:
             print(f"\n{tables(answers, tags, where_it_ran(), bench.command)}", flush=True)
-    wrong = any(each.wrong for each in answers) or not all(each.measured for each in tags)
+    wrong = any(answer.wrong for answer in answers) or not all(answer.measured for answer in tags)
     return 1 if wrong else 0
 
 
@@ -343,15 +373,15 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true", help="with an empty cache, removed then")
     parser.add_argument("--data", type=Path, default=DATA, help="other questions")
     parser.add_argument("--output", type=Path, default=RUNS, help="folder for reports and JSON")
-    asked = parser.parse_args()
-    if not asked.repository:
+    options = parser.parse_args()
+    if not options.repository:
         parser.error("no repository: make bench-upstream REPO=PATH")
-    questions = read_questions(asked.data)
-    names = asked.only or questions.names
+    questions = read_questions(options.data)
+    names = options.only or questions.names
     unknown = [name for name in names if name not in questions.names]
     if unknown:
         parser.error(f"no {', '.join(unknown)}; there are: {', '.join(questions.names)}")
-    with bench_of(asked.repository, asked.output, fresh=asked.fresh) as bench:
+    with bench_of(options.repository, options.output, fresh=options.fresh) as bench:
         return ask(bench, questions, names)
 
 

@@ -55,8 +55,8 @@ class Asked(Value):
     @property
     def said(self) -> str:
         """The answer in words, of each line of the series."""
-        found = [column.boundary.summary for column in self.columns if column.boundary]
-        return "; ".join(found) or f"no answer (status {self.status})"
+        summaries = [column.boundary.summary for column in self.columns if column.boundary]
+        return "; ".join(summaries) or f"no answer (status {self.status})"
 
     def cells(self, rows: Sequence[str]) -> Iterator[str]:
         """The workload with its metric, how much each row takes, the answer."""
@@ -67,8 +67,8 @@ class Asked(Value):
     def _times(self, row: str) -> str:
         """In units of the reference; nothing where it was not measured."""
         for column in self.columns:
-            if (seen := column.of(row)) and seen.valid:
-                ratio = seen.ratios.get(self.metric)
+            if (column_row := column.of(row)) and column_row.valid:
+                ratio = column_row.ratios.get(self.metric)
                 return f"{ratio.value:.3g}" if ratio else "1" if row == column.reference else ""
         return ""
 
@@ -90,44 +90,56 @@ def ask(series: str, workload: str, metric: str) -> Asked:
     folder = RUNS / f"{series}-{workload}-{metric}"
     RUNS.mkdir(parents=True, exist_ok=True)
     words = (
-        "bisect", "rows", "--series", series, "--workload", workload, "--metric", metric,
-        "--store", str(RUNS / "dsbisect.db"), "--output", str(folder),
-    )  # fmt: skip
+        "bisect",
+        "rows",
+        "--series",
+        series,
+        "--workload",
+        workload,
+        "--metric",
+        metric,
+        "--store",
+        str(RUNS / "dsbisect.db"),
+        "--output",
+        str(folder),
+    )
     print(f"dsbisect {' '.join(words)}", file=sys.stderr, flush=True)
-    begun = time.monotonic()
+    start_s = time.monotonic()
     program = [sys.executable, "-c", "from dsbisect.program import main; main()"]
-    done = subprocess.run([*program, *words], stdout=subprocess.DEVNULL, check=False)
-    if done.returncode == ExitCode.INTERRUPTED:
+    result = subprocess.run([*program, *words], stdout=subprocess.DEVNULL, check=False)
+    if result.returncode == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
-    seconds = time.monotonic() - begun
-    asked = Asked(workload=workload, metric=metric, status=done.returncode, seconds=seconds)
+    seconds = time.monotonic() - start_s
+    answer = Asked(workload=workload, metric=metric, status=result.returncode, seconds=seconds)
     report = folder / "report.json"
-    if done.returncode not in {ExitCode.OK, ExitCode.INCONCLUSIVE} or not report.exists():
-        return asked
+    if result.returncode not in {ExitCode.OK, ExitCode.INCONCLUSIVE} or not report.exists():
+        return answer
     data = ReportData.model_validate_json(report.read_text(encoding="utf-8"))
     columns = [column for part in data.sections for column in part.comparison.columns]
-    return asked.model_copy(update={"columns": tuple(columns)})
+    return answer.model_copy(update={"columns": tuple(columns)})
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--series", default="debian", help="default: debian")
     parser.add_argument("--only", action="append", default=[], metavar="WORKLOAD")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     matrix = load_matrix(ROOT / "matrix.yaml")
-    rows = tuple(graph_of(find_series(matrix, chosen.series)))
-    asked: list[Asked] = []
+    rows = tuple(graph_of(find_series(matrix, options.series)))
+    answers: list[Asked] = []
     try:
-        for workload, metric in questions(matrix, rows, chosen.only):
-            asked.append(ask(chosen.series, workload, metric))
-            print(f"{asked[-1].seconds:.0f} s {workload}, {metric}: {asked[-1].said}", flush=True)
+        for workload, metric in questions(matrix, rows, options.only):
+            answers.append(ask(options.series, workload, metric))
+            print(
+                f"{answers[-1].seconds:.0f} s {workload}, {metric}: {answers[-1].said}", flush=True
+            )
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     finally:
         head = ("workload", *rows, "answer")
         print(f"\n`make bench-workloads`, {where_it_ran()}:\n")
-        print(table(head, [tuple(each.cells(rows)) for each in asked]), flush=True)
-    return 0 if all(each.columns for each in asked) else 1
+        print(table(head, [tuple(answer.cells(rows)) for answer in answers]), flush=True)
+    return 0 if all(answer.columns for answer in answers) else 1
 
 
 if __name__ == "__main__":

@@ -60,19 +60,19 @@ def _spreads(engine: Engine, matrix: Matrix, options: argparse.Namespace) -> Non
         with two_benches(engine, matrix, row) as pair:
             for name, share in NEIGHBOURS.items():
                 with neighbour(share):
-                    for found in spreads(engine, pair, workload, options.pairs):
-                        _print(row, name, found)
+                    for spread in spreads(engine, pair, workload, options.pairs):
+                        _print(row, name, spread)
             with _quota(engine, pair):
-                for found in spreads(engine, pair, workload, options.pairs):
-                    _print(row, f"server held to {QUOTA} CPUs", found)
+                for spread in spreads(engine, pair, workload, options.pairs):
+                    _print(row, f"server held to {QUOTA} CPUs", spread)
 
 
-def _print(row: str, name: str, found: Spread) -> None:
-    figures = (found.rate, found.cpu, found.cost, found.ratio)
+def _print(row: str, name: str, spread: Spread) -> None:
+    figures = (spread.rate, spread.cpu, spread.cost, spread.ratio)
     print(
-        f"| {row} | {name} | {found.way} | "
+        f"| {row} | {name} | {spread.way} | "
         + " | ".join(f"{figure:.1f}" for figure in figures)
-        + f" | {found.used:.0%} | {found.seconds:.1f} |",
+        + f" | {spread.used:.0%} | {spread.seconds:.1f} |",
         flush=True,
     )
 
@@ -80,7 +80,7 @@ def _print(row: str, name: str, found: Spread) -> None:
 @contextmanager
 def _quota(engine: Engine, pair: tuple[Bench, Bench]) -> Iterator[None]:
     """Hold both servers to a part of a CPU."""
-    names = [at.instance.container.name for at in pair]
+    names = [bench.instance.container.name for bench in pair]
     for name in names:
         engine.must("update", "--cpus", QUOTA, name)
     yield
@@ -91,19 +91,19 @@ def _answers(engine: Engine, matrix: Matrix) -> None:
     head = ("neighbour", "wrong", "unanswered", "samples", "used", "seconds")
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
     answers(engine, matrix)  # makes what is missing
-    found: dict[str, Answers] = {}
+    by_neighbour: dict[str, Answers] = {}
     for name, share in NEIGHBOURS.items():
         with neighbour(share):
-            told = found[name] = answers(engine, matrix)
+            result = by_neighbour[name] = answers(engine, matrix)
         print(
-            f"| {name} | {told.wrong} | {told.unanswered} | {told.samples} | {told.used:.0%} "
-            f"| {told.seconds:.0f} |",
+            f"| {name} | {result.wrong} | {result.unanswered} | {result.samples} "
+            f"| {result.used:.0%} | {result.seconds:.0f} |",
             flush=True,
         )
-    for name, told in found.items():
-        for workload, summary in told.told.items():
+    for name, result in by_neighbour.items():
+        for workload, summary in result.told.items():
             print(f"\n{workload}, {name}: {summary}")
-    quiet, noisy = (found[name].seconds for name in NEIGHBOURS)
+    quiet, noisy = (by_neighbour[name].seconds for name in NEIGHBOURS)
     print(f"\nwith a neighbour {noisy / quiet:.2f} times as long (target: at most 3)")
 
 
@@ -112,9 +112,9 @@ def _budgets(options: argparse.Namespace) -> None:
     head = ("row", "workload", "s to the first valid sample", "% of all CPUs for further ones")
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
     for row in options.rows.split(","):
-        for found in budgets(row, SMALL, options.budget):
+        for budget in budgets(row, SMALL, options.budget):
             print(
-                f"| {row} | {found.workload} | {found.first_s:.1f} | {found.own_pct:.1f} |",
+                f"| {row} | {budget.workload} | {budget.first_s:.1f} | {budget.own_pct:.1f} |",
                 flush=True,
             )
 
@@ -122,18 +122,23 @@ def _budgets(options: argparse.Namespace) -> None:
 def _deciders(options: argparse.Namespace) -> None:
     print(f"\n{options.workload}, every metric, {options.noise} runs of a row and of itself")
     head = ("row", "metric", *(f"CV in %, neighbour: {name}" for name in NEIGHBOURS))
-    shown = [f"20 runs show in %, neighbour: {name}" for name in NEIGHBOURS]
-    print("| " + " | ".join((*head, *shown)) + " |\n|" + "---|" * (len(head) + len(shown)))
+    more_columns = [f"20 runs show in %, neighbour: {name}" for name in NEIGHBOURS]
+    print(
+        "| "
+        + " | ".join((*head, *more_columns))
+        + " |\n|"
+        + "---|" * (len(head) + len(more_columns))
+    )
     for row in options.rows.split(","):
-        found = []
+        by_share = []
         for share in NEIGHBOURS.values():
             with neighbour(share):
-                found.append(deciders(row, options.workload, options.noise))
-        for metric in [each for each in found[0] if each in found[1]]:
-            sides = [each[metric] for each in found]
-            figures = [each.cv_pct for each in sides] + [each.smallest_pct for each in sides]
-            told = ("" if figure is None else f"{figure:.3g}" for figure in figures)
-            print(f"| {row} | {metric} | " + " | ".join(told) + " |", flush=True)
+                by_share.append(deciders(row, options.workload, options.noise))
+        for metric in [metric for metric in by_share[0] if metric in by_share[1]]:
+            sides = [noises[metric] for noises in by_share]
+            figures = [noise.cv_pct for noise in sides] + [noise.smallest_pct for noise in sides]
+            cells = ("" if figure is None else f"{figure:.3g}" for figure in figures)
+            print(f"| {row} | {metric} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def budgets(row: str, workloads: Sequence[str], runs: int) -> Iterator[Budget]:
         long = [_measured(row, workload, LONG) for _ in range(runs)]
         yield Budget(
             workload=workload,
-            first_s=statistics.median(each.seconds for each in short),
+            first_s=statistics.median(spent.seconds for spent in short),
             own_pct=100
             * statistics.median(
                 (more.cpu_s - less.cpu_s) / (more.seconds - less.seconds)
@@ -54,23 +54,23 @@ def budgets(row: str, workloads: Sequence[str], runs: int) -> Iterator[Budget]:
 
 
 def _measured(row: str, workload: str, samples: int) -> _Spent:
-    begun, before = time.monotonic(), _cpu_s()
+    start_s, before = time.monotonic(), _cpu_s()
     said_by("measure", row, "--workload", workload, "--samples", str(samples))
-    return _Spent(seconds=time.monotonic() - begun, cpu_s=_cpu_s() - before)
+    return _Spent(seconds=time.monotonic() - start_s, cpu_s=_cpu_s() - before)
 
 
 def said_by(*words: str) -> str:
     """What a whole command prints, with a store of its own; the benchmark ends where it fails."""
     program = Path(sys.executable).parent / "dsbisect"
     with tempfile.TemporaryDirectory() as folder:
-        whole = [str(program), *words, "--store", f"{folder}/store.db"]
-        done = subprocess.run(whole, check=False, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return done.stdout
+        command = [str(program), *words, "--store", f"{folder}/store.db"]
+        result = subprocess.run(command, check=False, capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(result.stderr)
+    return result.stdout
 
 
 def _cpu_s() -> float:
     """Of commands that have ended; what runs in a container is no child of theirs."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

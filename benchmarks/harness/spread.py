@@ -57,8 +57,8 @@ def two_benches(engine: Engine, matrix: Matrix, row: str) -> Iterator[tuple[Benc
     image, loader = (
         supply.image(name, lambda _: None) for name in (row, matrix.tools.loads["ldclt"])
     )
-    loads = [each for each in matrix.workloads if each.tool == "ldclt"]
-    seed = Seed(content=largest(each.content for each in loads), settings=Settings(id="default"))
+    loads = [load for load in matrix.workloads if load.tool == "ldclt"]
+    seed = Seed(content=largest(load.content for load in loads), settings=Settings(id="default"))
     golden = golden_state(engine, image, supply.system(row), seed, progress=lambda _: None)
     cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
     machine = machine_now(engine, cpus)
@@ -87,8 +87,8 @@ def spreads(
     seats = duet_seats(available_cpus(), can_move=engine.moves_cpus)
     if seats is None:
         return
-    for at in pair:
-        at.pace.clear()
+    for served in pair:
+        served.pace.clear()
     yield _spread("duet", lambda turn: _duet(pair, seats, workload, turn), pairs)
 
 
@@ -112,29 +112,29 @@ def _duet(
 
 def _told(sample: Sample) -> Figures:
     rate, cpu_us, calibrator_us = sample.value("rate"), sample.value("cpu"), sample.calibrator_us
-    known = sample.valid and bool(rate and cpu_us and calibrator_us)
+    usable = sample.valid and bool(rate and cpu_us and calibrator_us)
     cost = (cpu_us or 1.0) / (calibrator_us or 1.0)
-    return Figures(rate=rate or 1.0, cpu_us=cpu_us or 1.0, cost=cost, used=known)
+    return Figures(rate=rate or 1.0, cpu_us=cpu_us or 1.0, cost=cost, used=usable)
 
 
 def _spread(name: str, way: Way, pairs: int) -> Spread:
     way(0)  # the first turn warms up
-    begun = time.monotonic()
-    taken = [way(turn) for turn in range(1, pairs + 1)]
-    seconds = (time.monotonic() - begun) / pairs
-    used = [pair for pair in taken if pair[0].used and pair[1].used]
-    runs = [[each[at] for each in used] for at in range(2)]
+    start_s = time.monotonic()
+    pairs_taken = [way(turn) for turn in range(1, pairs + 1)]
+    seconds = (time.monotonic() - start_s) / pairs
+    usable_pairs = [pair for pair in pairs_taken if pair[0].used and pair[1].used]
+    runs = [[pair[side] for pair in usable_pairs] for side in range(2)]
 
-    def both(of: Callable[[Figures], float]) -> float:
-        return statistics.fmean(_cv([of(run) for run in side]) for side in runs)
+    def mean_cv(figure_of: Callable[[Figures], float]) -> float:
+        return statistics.fmean(_cv([figure_of(run) for run in side]) for side in runs)
 
     return Spread(
         way=name,
-        rate=both(lambda run: run.rate),
-        cpu=both(lambda run: run.cpu_us),
-        cost=both(lambda run: run.cost),
-        ratio=_cv([second.cost / first.cost for first, second in used]),
-        used=sum(run.used for pair in taken for run in pair) / (2 * len(taken)),
+        rate=mean_cv(lambda run: run.rate),
+        cpu=mean_cv(lambda run: run.cpu_us),
+        cost=mean_cv(lambda run: run.cost),
+        ratio=_cv([second.cost / first.cost for first, second in usable_pairs]),
+        used=sum(run.used for pair in pairs_taken for run in pair) / (2 * len(pairs_taken)),
         seconds=seconds,
     )
 
@@ -150,8 +150,8 @@ def _turn(workload: Workload, number: int) -> Turn:
 
 def deciders(row: str, workload: str, runs: int) -> Mapping[str, MetricNoise]:
     """Every metric in the lab's own turns, so many runs a side, as `doctor --noise` tells it."""
-    said = said_by(
+    output = said_by(
         "doctor", "--noise", "--row", row, "--workload", workload, "--runs", str(runs), "--json"
     )
-    found = [MetricNoise.model_validate(each) for each in json.loads(said)["metrics"]]
-    return {each.metric: each for each in found}
+    noises = [MetricNoise.model_validate(document) for document in json.loads(output)["metrics"]]
+    return {noise.metric: noise for noise in noises}

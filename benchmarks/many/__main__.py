@@ -37,26 +37,26 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--searches", type=int, default=6, help="of each cell of the curve")
     parser.add_argument("--workers", type=int, default=2, help="searches by real workers")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     keep_freed_memory()  # as every command does
     missed = 0
-    for samples in [int(each) for each in asked.samples.split(",") if each]:
+    for samples in [int(number) for number in options.samples.split(",") if number]:
         print(
-            f"\n{samples:,} samples, {asked.machines} machines, {asked.runs} runs; "
+            f"\n{samples:,} samples, {options.machines} machines, {options.runs} runs; "
             f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n\n{HEAD}"
         )
-        for figure in _costs(samples, asked.machines, asked.runs):
+        for figure in _costs(samples, options.machines, options.runs):
             print(figure, flush=True)
             missed += figure.met is False
-    if asked.searches:
+    if options.searches:
         print("\n128 candidates, a build takes 60 s, a run 5 s\n")
         with running_cluster() as cluster, Store.open(cluster.url(cluster.new_database())) as store:
-            for row in curve(store, asked.searches):
+            for row in curve(store, options.searches):
                 print(row, flush=True)
-    if asked.workers:
+    if options.workers:
         print(f"\nThe same and its proof by worker processes, {FASTER} times as fast\n")
         with running_cluster() as cluster:
-            for row in worker_curve(cluster, asked.workers):
+            for row in worker_curve(cluster, options.workers):
                 print(row, flush=True)
     return 1 if missed else 0
 
@@ -69,12 +69,12 @@ def _costs(samples: int, machines: int, runs: int) -> list[Figure]:
         with Store.open(url) as store:
             campaign, took_s = fill(store, samples)
             print(f"filled in {took_s:.0f} s", file=sys.stderr)
-            found = FleetCosts(store=store, machines=machines, runs=runs).measure()
-            found += pages(url, campaign, Path(folder))
+            figures = FleetCosts(store=store, machines=machines, runs=runs).measure()
+            figures += pages(url, campaign, Path(folder))
         with Store.open(cluster.url(cluster.new_database())) as store:
-            found += queue_figures(store, machines)
+            figures += queue_figures(store, machines)
         with Store.open(cluster.url(cluster.new_database())) as store:
-            return [*found, *long_line(store)]
+            return [*figures, *long_line(store)]
 
 
 if __name__ == "__main__":

@@ -105,16 +105,23 @@ def _findings() -> Iterator[Finding]:
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     for night in range(NIGHTS):
         for number in range(SERIES):
-            at = (begin + timedelta(days=night, seconds=number)).isoformat()
+            found_at = (begin + timedelta(days=night, seconds=number)).isoformat()
             series = WatchedSeries(
                 watch=WATCH, branch=f"b{number % 4}", workload=f"w{number // 4}", metric="cost"
             )
             tip = WatchedTip(
-                series=series, at=at, reference="f" * 40, tip=f"{night:040x}", direction="none",
-                interval=(0.99, 1.01), smallest_pct=3.0, summary="no difference found",
-                turns=PackedTurns.of(turns), machines=machine_shares(turns, ()),
-            )  # fmt: skip
-            yield tip.finding.model_copy(update={"found_at": at})
+                series=series,
+                at=found_at,
+                reference="f" * 40,
+                tip=f"{night:040x}",
+                direction="none",
+                interval=(0.99, 1.01),
+                smallest_pct=3.0,
+                summary="no difference found",
+                turns=PackedTurns.of(turns),
+                machines=machine_shares(turns, ()),
+            )
+            yield tip.finding.model_copy(update={"found_at": found_at})
     for number in range(PROFILES):
         yield Finding(
             kind="profile",

@@ -93,66 +93,69 @@ class FleetCosts:
         self.figures += [
             Figure.of_times("a step: a turn of two samples, and planning the next", step, 0.1),
             Figure.of_times(f"  the turn ({asks['take']})", took["take"]).with_cpu(cpu["take"]),
-            Figure.of_times(
-                f"  planning ({asks['advance']})", took["advance"]
-            ).with_cpu(cpu["advance"]),
+            Figure.of_times(f"  planning ({asks['advance']})", took["advance"]).with_cpu(
+                cpu["advance"]
+            ),
             Figure(
                 what="tables that a step reads from end to end",
-                told=", ".join(whole) or "none", target="none", met=not whole,
+                told=", ".join(whole) or "none",
+                target="none",
+                met=not whole,
             ),
-        ]  # fmt: skip
+        ]
 
     def _next(self, fleet: Fleet) -> Iterator[Mapping[str, Any]]:
         """Turns, each with the planning that follows."""
         for _ in range(STEPS):
             jobs = fleet.jobs()
-            take = next(each for each in jobs if each["task_name"] == "dsbisect.take")
+            take = next(job for job in jobs if job["task_name"] == "dsbisect.take")
             yield take
             run = take["args"]["run"]
             yield from (
-                each for each in fleet.jobs()
-                if each["task_name"] == "dsbisect.advance" and each["args"]["run"] == run
-            )  # fmt: skip
+                job
+                for job in fleet.jobs()
+                if job["task_name"] == "dsbisect.advance" and job["args"]["run"] == run
+            )
 
     def _reaped(self, fleet: Fleet) -> None:
         """What some worker does every 15 seconds, when there is nothing to be done and when all."""
         worker = next(iter(fleet.workers.values()))
         worker.reap()
-        for what, limit in (("nothing is left to be done", 1.0), ("a machine of 50 died", 15.0)):
-            if "died" in what:
+        for case, limit in (("nothing is left to be done", 1.0), ("a machine of 50 died", 15.0)):
+            if "died" in case:
                 fleet.dies(max(fleet.workers))
             with asked(self.store) as work:
                 worker.reap()
             self.figures.append(
-                Figure.of_times(f"looking after {self.runs} runs: {what}", [work.seconds], limit)
+                Figure.of_times(f"looking after {self.runs} runs: {case}", [work.seconds], limit)
             )
 
 
 def long_line(store: Store) -> list[Figure]:
     """Planning for a search over 100,000 candidates, and the whole job around it."""
-    line = tuple(f"c{at:06}" for at in range(LONG))
+    line = tuple(f"c{number:06}" for number in range(LONG))
     world = World({name: 1.0 if name < "c033333" else 1.4 for name in line})
     question = replace(QUESTION, series_id="long", line=line)
     fleet = Fleet(
         store, ["a", "b"], study=WorldStudy(world=world, question=question, begins_with=line[:2])
     )
-    took: dict[str, list[float]] = {"take": [], "advance": []}
+    seconds: dict[str, list[float]] = {"take": [], "advance": []}
     try:
         run = begin_run(store, {"world": "long"}, machines=2, class_name="")
-        while now(store, run).state is RunState.RUNNING and len(took["advance"]) < LONG_STEPS:
-            job = next(each for each in fleet.jobs() if each["args"]["run"] == run.id)
+        while now(store, run).state is RunState.RUNNING and len(seconds["advance"]) < LONG_STEPS:
+            job = next(job for job in fleet.jobs() if job["args"]["run"] == run.id)
             begin = time.perf_counter()
             fleet.do(job)
             kind = job["task_name"].removeprefix("dsbisect.")
-            took.setdefault(kind, []).append(time.perf_counter() - begin)
+            seconds.setdefault(kind, []).append(time.perf_counter() - begin)
         (campaign,) = campaigns_of(store, run)
         alone = list(_planned_again(campaign, store))
     finally:
         fleet.end()
     return [
         Figure.of_times(f"planning alone, {LONG:,} candidates, CPU time", alone, 0.05),
-        Figure.of_times("  with all that is read and written", took["advance"][2:]),
-        Figure.of_times("  the turn", took["take"]),
+        Figure.of_times("  with all that is read and written", seconds["advance"][2:]),
+        Figure.of_times("  the turn", seconds["take"]),
     ]
 
 
@@ -161,9 +164,9 @@ def _planned_again(campaign: Campaign, store: Store) -> Iterator[float]:
     question, search = question_of(campaign), search_of(campaign)
     samples, turns = store.samples(campaign_id=campaign.id), store.turns(campaign.id)
     for count in range(len(turns)):
-        known = turns[:count]
-        numbers = {turn.number for turn in known}
-        history = History.of_samples(each for each in samples if each.turn in numbers)
+        earlier = turns[:count]
+        numbers = {turn.number for turn in earlier}
+        history = History.of_samples(sample for sample in samples if sample.turn in numbers)
         begin = time.thread_time()
-        advance(question, search, history, known)
+        advance(question, search, history, earlier)
         yield time.thread_time() - begin

@@ -38,9 +38,9 @@ def pages(url: str, campaign: str, folder: Path) -> list[Figure]:
         "history CANDIDATE": ("history", "debian-12", "--store", url),
         "--version (for comparison)": ("--version",),
     }
-    found = [_page(name, words) for name, words in commands.items()]
-    listed = _once(("results", "list", "--store", url))
-    return [*found, Figure.of_times("`dsbisect results list` (all campaigns)", [listed])]
+    figures = [_page(name, words) for name, words in commands.items()]
+    seconds = _once(("results", "list", "--store", url))
+    return [*figures, Figure.of_times("`dsbisect results list` (all campaigns)", [seconds])]
 
 
 def _page(name: str, words: tuple[str, ...]) -> Figure:
@@ -58,6 +58,10 @@ def _once(words: tuple[str, ...]) -> float:
     begin = time.monotonic()
     subprocess.run(
         [sys.executable, "-c", "from dsbisect.program import main; main()", *words],
-        cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+    )
     return time.monotonic() - begin

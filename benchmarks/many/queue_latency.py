@@ -28,8 +28,8 @@ def queue_figures(store: Store, machines: int) -> list[Figure]:
     process.start()
     try:
         _until_they_listen(store, machines, process)
-        queued = [_queue(store, jobs, number, machines) for number in range(JOBS)]
-        begun = [ours.recv() for _ in range(JOBS)]
+        queued_s = [_queue(store, jobs, number, machines) for number in range(JOBS)]
+        begun_s = [ours.recv() for _ in range(JOBS)]
         with store.database.reading() as connection:
             connections = connection.scalar(
                 text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
@@ -38,8 +38,8 @@ def queue_figures(store: Store, machines: int) -> list[Figure]:
         process.kill()
         process.join()
     return [
-        Figure.of_times("a job is queued, in a transaction of its own", queued),
-        Figure.of_times(f"  and begins on its machine, one of {machines}", begun, 0.1),
+        Figure.of_times("a job is queued, in a transaction of its own", queued_s),
+        Figure.of_times(f"  and begins on its machine, one of {machines}", begun_s, 0.1),
         Figure(what="  connections that their queues keep open", told=f"{connections}"),
     ]
 
@@ -74,8 +74,8 @@ def _until_they_listen(store: Store, machines: int, process: BaseProcess) -> Non
     """Each machine has two workers: for its turns, and for plans."""
     while True:
         with store.database.reading() as connection:
-            known = connection.scalar(text("SELECT count(*) FROM procrastinate_workers"))
-        if known == 2 * machines:
+            workers = connection.scalar(text("SELECT count(*) FROM procrastinate_workers"))
+        if workers == 2 * machines:
             return
         if not process.is_alive():
             raise SystemExit("the process with the machines' queues has ended: see above")
@@ -85,9 +85,12 @@ def _until_they_listen(store: Store, machines: int, process: BaseProcess) -> Non
 def _queue(store: Store, jobs: JobQueue, number: int, machines: int) -> float:
     time.sleep(APART_S)
     turn = Turn(
-        campaign_id="c", number=number, candidates=("a",),
-        workload=LdcltWorkload(id="w", title="binds"), machine=f"q{number % machines:03}",
-    )  # fmt: skip
+        campaign_id="c",
+        number=number,
+        candidates=("a",),
+        workload=LdcltWorkload(id="w", title="binds"),
+        machine=f"q{number % machines:03}",
+    )
     begin = time.perf_counter()
     with store.database.writing() as connection:
         jobs.take(connection, str(time.time()), turn)

@@ -23,7 +23,7 @@ from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Costs
 
 CANDIDATES, BUILD_S, RUN_S, NOISE = 128, 60.0, 5.0, 0.05
-LINE = tuple(f"c{at:03}" for at in range(CANDIDATES))
+LINE = tuple(f"c{number:03}" for number in range(CANDIDATES))
 ENDS = (LINE[0], LINE[-1])
 
 
@@ -58,9 +58,9 @@ class SimulatedFleet:
     def _takes_s(self, machine: str, job: Mapping[str, Any]) -> float:
         """Both ends are built before anything else, as in a lab for commits."""
         runs = self._candidates(job) if job["task_name"] == "dsbisect.take" else ()
-        built = self.built.setdefault("" if self.travels else machine, set())
-        missing = {*ENDS, *runs} - built
-        built |= missing
+        builds_there = self.built.setdefault("" if self.travels else machine, set())
+        missing = {*ENDS, *runs} - builds_there
+        builds_there |= missing
         return BUILD_S * len(missing) + RUN_S * len(runs)
 
     def _candidates(self, job: Mapping[str, Any]) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class Searched:
 def searched(store: Store, machines: int, noises: float, seed: int, *, travels: bool) -> Searched:
     """A step of so many noises, somewhere."""
     step = random.Random(f"{noises}/{seed}").randrange(1, CANDIDATES)
-    costs = {name: math.exp(noises * NOISE * (at >= step)) for at, name in enumerate(LINE)}
+    costs = {name: math.exp(noises * NOISE * (place >= step)) for place, name in enumerate(LINE)}
     study = WorldStudy(
         world=World(costs, noise=NOISE, seed=seed),
         question=replace(QUESTION, line=LINE),
@@ -129,15 +129,15 @@ def curve(store: Store, seeds: int) -> Iterator[str]:
 
 
 def _row(store: Store, seeds: int, machines: int, noises: float, *, travels: bool) -> str:
-    done = [searched(store, machines, noises, seed, travels=travels) for seed in range(seeds)]
-    walls = [each.wall_s for each in done]
+    searches = [searched(store, machines, noises, seed, travels=travels) for seed in range(seeds)]
+    walls = [search.wall_s for search in searches]
     error = stdev(walls) / math.sqrt(len(walls)) if len(walls) > 1 else math.nan
-    samples = fmean(each.samples for each in done)
-    builds = fmean(each.builds for each in done)
-    named = [each.named for each in done]
-    counts = ", ".join(str(named.count(each)) for each in ("right", "wrong", "none"))
-    how = "" if machines == 1 else "travel" if travels else "each its own"
+    samples = fmean(search.samples for search in searches)
+    builds = fmean(search.builds for search in searches)
+    outcomes = [search.named for search in searches]
+    counts = ", ".join(str(outcomes.count(outcome)) for outcome in ("right", "wrong", "none"))
+    transport = "" if machines == 1 else "travel" if travels else "each its own"
     return (
-        f"| {noises:g} noises | {how} | {machines} | {fmean(walls):.0f} ± {error:.0f} s "
+        f"| {noises:g} noises | {transport} | {machines} | {fmean(walls):.0f} ± {error:.0f} s "
         f"| {samples:.0f} | {builds:.0f} | {counts} |"
     )

@@ -62,10 +62,10 @@ class ProvedStudy(WorldStudy):
 
     def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
         del store, paired
-        found = answers(self.question, WORKLOAD, self.search, "commits").boundary
-        if found is not None and found.after is not None:
+        boundary = answers(self.question, WORKLOAD, self.search, "commits").boundary
+        if boundary is not None and boundary.after is not None:
             pairs = [
-                tuple(f"{name}-clean" for name in (found.before or "", found.after)),
+                tuple(f"{name}-clean" for name in (boundary.before or "", boundary.after)),
                 (LINE[-1], "bad-without"),
                 (LINE[0], "good-with"),
             ]
@@ -88,7 +88,7 @@ def world_of(seed: int) -> World:
     """A step somewhere; what a proof compares costs what it must."""
     step = random.Random(f"{NOISES}/{seed}").randrange(1, CANDIDATES)
     slow = math.exp(NOISES * NOISE)
-    costs = {name: slow if at >= step else 1.0 for at, name in enumerate(LINE)}
+    costs = {name: slow if place >= step else 1.0 for place, name in enumerate(LINE)}
     clean = {f"{name}-clean": cost for name, cost in costs.items()}
     return World({**costs, **clean, "bad-without": 1.0, "good-with": slow}, noise=NOISE, seed=seed)
 
@@ -129,17 +129,20 @@ class Cell:
         )
         search = Bayes(costs=Costs(run_s=RUN_S, start_s=0.0, prepare_s=BUILD_S, paired=True))
         return ProvedStudy(
-            labs={name: lab}, machine=name, world=world, search=search,
+            labs={name: lab},
+            machine=name,
+            world=world,
+            search=search,
             question=replace(QUESTION, line=LINE),
-        )  # fmt: skip
+        )
 
 
 def _ended(store: Store, run: SharedRun) -> bool | None:
-    found = store.get(SharedRun, run.id)
-    assert found is not None
-    if found.state is RunState.FAILED:
-        raise AssertionError(found.why)
-    return found.state is RunState.DONE or None
+    current = store.get(SharedRun, run.id)
+    assert current is not None
+    if current.state is RunState.FAILED:
+        raise AssertionError(current.why)
+    return current.state is RunState.DONE or None
 
 
 def _named_at(store: Store, run: SharedRun) -> float:
@@ -154,7 +157,7 @@ def worker_curve(cluster: Cluster, searches: int) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for machines, travels in ((1, False), (2, False), (2, True), (3, True)):
         cell = Cell(machines=machines, travels=travels)
-        took = [cell.measure(cluster, seed) for seed in range(searches)]
-        named, proved = (fmean(each) for each in zip(*took, strict=True))
-        how = "" if machines == 1 else "travel" if travels else "each its own"
-        yield f"| {machines} | {how} | {named:.0f} s | {proved:.0f} s |"
+        times = [cell.measure(cluster, seed) for seed in range(searches)]
+        named_s, proved_s = (fmean(column) for column in zip(*times, strict=True))
+        transport = "" if machines == 1 else "travel" if travels else "each its own"
+        yield f"| {machines} | {transport} | {named_s:.0f} s | {proved_s:.0f} s |"

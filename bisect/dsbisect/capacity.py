@@ -80,7 +80,7 @@ class Capacity:
     @classmethod
     def of(cls, row: str, samples: Sequence[Sample]) -> Capacity:
         """From the first valid runs; InconclusiveError where there is none."""
-        valid = [each for each in samples if each.valid][:CAPACITY_RUNS]
+        valid = [sample for sample in samples if sample.valid][:CAPACITY_RUNS]
         if not valid:
             why = "; ".join(samples[-1].invalid) if samples else "it was not measured"
             where = f" ({samples[-1].log})" if samples else ""
@@ -89,9 +89,10 @@ class Capacity:
                 hint="remove the cause; the same command continues from the stored runs",
             )
         return cls(
-            per_s=statistics.median(each.value(RATE.name) or 0.0 for each in valid),
-            latency_s=statistics.median(each.value(LATENCY.name) or 0.0 for each in valid) / 1e6,
-            bound=2 * sum(each.load_bound for each in valid) > len(valid),
+            per_s=statistics.median(sample.value(RATE.name) or 0.0 for sample in valid),
+            latency_s=statistics.median(sample.value(LATENCY.name) or 0.0 for sample in valid)
+            / 1e6,
+            bound=2 * sum(sample.load_bound for sample in valid) > len(valid),
         )
 
     def answers(self, rate: float) -> bool:
@@ -106,20 +107,22 @@ class Capacity:
 def capacities(rows: Sequence[str], measured: Sequence[Sample]) -> dict[str, Capacity]:
     """Of each row by its own samples."""
     return {
-        row: Capacity.of(row, [each for each in measured if each.candidate_id == row])
+        row: Capacity.of(row, [sample for sample in measured if sample.candidate_id == row])
         for row in rows
     }
 
 
-def connections_for(load: LdaploadWorkload, rate: float, known: Iterable[Capacity]) -> int:
+def connections_for(load: LdaploadWorkload, rate: float, capacities: Iterable[Capacity]) -> int:
     """As many as the row needs that needs most, and no fewer than the load has."""
-    return max(load.threads, *(each.connections(rate) for each in known))
+    return max(load.threads, *(capacity.connections(rate) for capacity in capacities))
 
 
 def without_shares(workloads: Sequence[Workload], metric: str) -> tuple[Workload, ...]:
     """The same, in a closed loop where a load is scheduled at a share of what that answers."""
     refuse_unfit(find_metric(metric), workloads)
-    return tuple(closed_loop(each) if each.share_pct else each for each in workloads)
+    return tuple(
+        closed_loop(workload) if workload.share_pct else workload for workload in workloads
+    )
 
 
 def at_shares(
@@ -130,10 +133,10 @@ def at_shares(
     What is stored counts, so a run that continues has the same rates.
     """
     return tuple(
-        _at_share(each, each.share_pct, tuple(ends), runs)
-        if isinstance(each, LdaploadWorkload) and each.share_pct
-        else each
-        for each in workloads
+        _at_share(workload, workload.share_pct, tuple(ends), runs)
+        if isinstance(workload, LdaploadWorkload) and workload.share_pct
+        else workload
+        for workload in workloads
     )
 
 

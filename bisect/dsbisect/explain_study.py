@@ -64,14 +64,16 @@ def common_parts(request: ExplainRequest) -> tuple[Part, ...]:
             f"FAST and SLOW are both {request.fast}: a difference lies between two rows",
             hint=f"`dsbisect doctor --noise --row {request.fast}` measures one row against itself",
         )
-    one, other = (system_of(request.matrix.row(name)) for name in (request.fast, request.slow))
-    if one is not other:
+    fast_system, slow_system = (
+        system_of(request.matrix.row(name)) for name in (request.fast, request.slow)
+    )
+    if fast_system is not slow_system:
         raise UsageError(
-            f"two kinds of system: {request.fast} is {one}, {request.slow} is {other}, and neither "
-            "could take a part of the other",
+            f"two kinds of system: {request.fast} is {fast_system}, "
+            f"{request.slow} is {slow_system}, and neither could take a part of the other",
             hint="choose two rows of one kind: `dsbisect matrix show` lists them",
         )
-    return parts_of(SYSTEMS[one])
+    return parts_of(SYSTEMS[fast_system])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,39 +92,40 @@ def explain_difference(
     parts = common_parts(request)
     if request.profile:
         check_profiler()
-    asked = [
+    arms_by_workload = [
         (workload, arms_of(request.fast, request.slow, parts_for(workload, parts)))
         for workload in request.workloads
     ]
-    named = {arm.name: arm for _, arms in asked for arm in arms.values()}
+    named = {arm.name: arm for _, arms in arms_by_workload for arm in arms.values()}
     supply = MixedSupply(engine=engine, matrix=request.matrix, relock=request.relock, arms=named)
     rows = (request.fast, request.slow)
     with row_lab(
-        request, rows, len(asked), engine=engine, store=store, watcher=watcher,
+        request, rows, len(arms_by_workload), engine=engine, store=store, watcher=watcher,
         duet=len(named) == len(rows), supply=supply,
     ) as lab:  # fmt: skip
         impossible = _impossible(lab)
         measured = []
-        for workload, arms in asked:
-            made = {state: arm for state, arm in arms.items() if arm.name not in impossible}
-            campaign = _campaign(request, workload, made, lab, store, watcher)
-            measured.append(MeasuredArms(workload=workload, arms=made, campaign=campaign))
+        for workload, arms in arms_by_workload:
+            possible = {state: arm for state, arm in arms.items() if arm.name not in impossible}
+            campaign = _campaign(request, workload, possible, lab, store, watcher)
+            measured.append(MeasuredArms(workload=workload, arms=possible, campaign=campaign))
         images = {name: golden.image for name, golden in lab.goldens.items()}
         witnesses = LabWitnesses(lab=lab)
         settings = changed_settings(*(witnesses.configuration(row) for row in rows))
         pairs = _profiled(request, measured, witnesses, store, watcher)
-    found = _answer(request, parts, measured, impossible, images, store)
-    shown = {pair.campaign_id: _shown(pair) for pair in pairs}
-    found = found.model_copy(
+    difference = _answer(request, parts, measured, impossible, images, store)
+    shown_pairs = {pair.campaign_id: _shown(pair) for pair in pairs}
+    difference = difference.model_copy(
         update={
             "configuration": settings,
             "workloads": tuple(
-                each.model_copy(update=shown.get(each.campaign, {})) for each in found.workloads
+                workload.model_copy(update=shown_pairs.get(workload.campaign, {}))
+                for workload in difference.workloads
             ),
         }
     )
-    _keep(found, store)
-    return found
+    _keep(difference, store)
+    return difference
 
 
 def _profiled(
@@ -134,19 +137,19 @@ def _profiled(
 ) -> tuple[ProfilePair, ...]:
     """Both rows under each workload: what is known, else what this lab can tell."""
     if not request.profile:
-        return stored_profiles(store, (each.campaign.id for each in measured))
+        return stored_profiles(store, (measurement.campaign.id for measurement in measured))
     rows = (request.fast, request.slow)
     return tuple(
         stored_pair(
-            each.campaign.id,
+            measurement.campaign.id,
             rows,
-            each.workload,
+            measurement.workload,
             witnesses,
             store,
             watcher,
             metric=INSTRUCTIONS.name,
         )
-        for each in measured
+        for measurement in measured
     )
 
 
@@ -178,7 +181,7 @@ def _answer(
     store: Store,
 ) -> DifferenceShares:
     """From what is stored, whoever measured it."""
-    campaigns = [each.campaign for each in measured]
+    campaigns = [measurement.campaign for measurement in measured]
     samples, _ = store.measured_in(campaigns)
     data = report_data(request.matrix, campaigns, samples, images)
     tables = [section.comparison for section in data.sections]
@@ -188,7 +191,9 @@ def _answer(
         slow=request.slow,
         settings=request.settings.id,
         command=request.command,
-        workloads=tuple(_attributed(each, titles, samples, tables) for each in measured),
+        workloads=tuple(
+            _attributed(measurement, titles, samples, tables) for measurement in measured
+        ),
         impossible=dict(impossible),
         notes=tuple(dict.fromkeys(note for table in tables for note in _notes(table))),
     )
@@ -240,9 +245,9 @@ def rounds_of(line: Sequence[str], number: int) -> Rounds:
 def whole_turns(line: Sequence[str], samples: Iterable[Sample]) -> list[dict[str, Sample]]:
     """The turns in which each arm has a run that counts, on one machine."""
     turns: dict[tuple[int, str], dict[str, Sample]] = {}
-    for each in samples:
-        if each.valid and COST.slowness(each) and each.candidate_id in line:
-            turns.setdefault((each.turn, each.machine.id), {})[each.candidate_id] = each
+    for sample in samples:
+        if sample.valid and COST.slowness(sample) and sample.candidate_id in line:
+            turns.setdefault((sample.turn, sample.machine.id), {})[sample.candidate_id] = sample
     return [turn for turn in turns.values() if len(turn) == len(line)]
 
 
@@ -253,8 +258,8 @@ def _attributed(
     tables: Iterable[ComparisonTable],
 ) -> WorkloadShares:
     arms, campaign = measured.arms, measured.campaign.id
-    ours = [sample for sample in samples if sample.campaign_id == campaign]
-    turns = whole_turns([arm.name for arm in arms.values()], ours)
+    own_samples = [sample for sample in samples if sample.campaign_id == campaign]
+    turns = whole_turns([arm.name for arm in arms.values()], own_samples)
     factors = [name for name in titles if name in max(arms, key=len)]
     shares = factor_shares(
         factors,
@@ -269,7 +274,7 @@ def _attributed(
         arms=tuple(_figures(arm, factors, [t[arm.name] for t in turns]) for arm in arms.values()),
         shares=shares,
         meanings={
-            share.factor: tuple(_meaning(share.factor, arms, table, campaign, ours))
+            share.factor: tuple(_meaning(share.factor, arms, table, campaign, own_samples))
             for share in shares.shares
         },
     )
@@ -280,14 +285,14 @@ def _log(sample: Sample) -> float:
 
 
 def _figures(arm: MixedArm, factors: Iterable[str], runs: Sequence[Sample]) -> ArmFigures:
-    taken = {part.name for part in arm.taken}
+    parts_taken = {part.name for part in arm.taken}
     parts = (factor for factor in factors if factor != SERVER)
     cpu = [value for run in runs if (value := run.value(CPU.name)) is not None]
     logs = [_log(run) for run in runs]
     return ArmFigures(
         name=arm.name,
         server=arm.row,
-        parts={part: arm.other if part in taken else arm.row for part in parts},
+        parts={part: arm.other if part in parts_taken else arm.row for part in parts},
         runs=len(runs),
         cpu_us_per_op=statistics.median(cpu) if cpu else None,
         cost=math.exp(statistics.median(logs)),
@@ -308,36 +313,44 @@ def _meaning(
     """
     before = max((s for s in arms if s | {factor} in arms.keys() - {s}), key=len)
     names = arms[before].name, arms[before | {factor}].name
-    column = next(each for each in table.columns if each.campaign_id == campaign)
-    one, other = ([s for s in samples if s.candidate_id == name] for name in names)
+    column = next(column for column in table.columns if column.campaign_id == campaign)
+    first_samples, second_samples = (
+        [s for s in samples if s.candidate_id == name] for name in names
+    )
     change = CostChange(
         column=column,
         before=column.observed_of(names[0]),
         after=column.observed_of(names[1]),
-        ratio=ratios(COST, {names[1]: other}, one)[names[1]],
+        ratio=ratios(COST, {names[1]: second_samples}, first_samples)[names[1]],
         boundary=True,
     )
     place = StepPlace(comparison=table, before=names[0], after=names[1], changes=(change,))
     for explainer in explainers_of({table.candidate(name).product for name in names}):
-        known = explainer.of_server if factor == SERVER else explainer.of_step
-        yield from (reason.text for reason in known(place))
+        reasons_of = explainer.of_server if factor == SERVER else explainer.of_step
+        yield from (reason.text for reason in reasons_of(place))
     if factor == SERVER:
         yield from (reason.text for reason in library_changes(place))
 
 
 def _notes(table: ComparisonTable) -> Iterable[str]:
     """What the loads together show of each arm."""
-    for explainer in explainers_of({each.product for each in table.candidates}):
+    for explainer in explainers_of({candidate.product for candidate in table.candidates}):
         yield from (reason.text for reason in explainer.of_loads(table))
 
 
-def _keep(found: DifferenceShares, store: Store) -> None:
+def _keep(difference: DifferenceShares, store: Store) -> None:
     """As a finding, unless the same stored runs gave the same answer before."""
     answer = "; ".join(
-        f"{each.workload}: {each.shares.total.value:.3g} times the cost" for each in found.workloads
+        f"{workload.workload}: {workload.shares.total.value:.3g} times the cost"
+        for workload in difference.workloads
     )
     finding = Finding.now(
-        "explanation", found, title=f"{found.fast} to {found.slow}, explained", answer=answer
+        "explanation",
+        difference,
+        title=f"{difference.fast} to {difference.slow}, explained",
+        answer=answer,
     )
-    if all(known.value != finding.value for known in store.findings("explanation")):
+    if all(
+        stored_finding.value != finding.value for stored_finding in store.findings("explanation")
+    ):
         store.put(finding)

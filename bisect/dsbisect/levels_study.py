@@ -56,23 +56,29 @@ def play_levels(study: Levels, lab: Lab) -> LoadLevels:
         rates = level_rates(study, min(row.per_s for row in capacity.values()))
         connections = connections_for(load, rates[-1], capacity.values())
         able = {rate: tuple(row for row in rows if capacity[row].answers(rate)) for rate in rates}
-        asked = {rate: names for rate, names in able.items() if names}
-        loads = [(at_rate(load, rate, connections), names) for rate, names in asked.items()]
-        taken = dict(zip(asked, runs.in_turn(loads, study.runs), strict=True))
-    used = [*measured, *(sample for samples in taken.values() for sample in samples)]
+        able_rows = {rate: names for rate, names in able.items() if names}
+        loads = [(at_rate(load, rate, connections), names) for rate, names in able_rows.items()]
+        samples_by_rate = dict(zip(able_rows, runs.in_turn(loads, study.runs), strict=True))
+    all_samples = [
+        *measured,
+        *(sample for samples in samples_by_rate.values() for sample in samples),
+    ]
     return LoadLevels(
         workload_id=lab.scene.workload(study.workload).id,
         title=load.title,
         connections=connections,
         asked_runs=study.runs,
-        measured_from=min(sample.started_at for sample in used),
-        measured_until=max(sample.started_at for sample in used),
-        rows=tuple(_row(row, capacity[row], rates, taken) for row in rows),
+        measured_from=min(sample.started_at for sample in all_samples),
+        measured_until=max(sample.started_at for sample in all_samples),
+        rows=tuple(_row(row, capacity[row], rates, samples_by_rate) for row in rows),
     )
 
 
 def _row(
-    row: str, capacity: Capacity, rates: Sequence[float], taken: Mapping[float, Sequence[Sample]]
+    row: str,
+    capacity: Capacity,
+    rates: Sequence[float],
+    samples_by_rate: Mapping[float, Sequence[Sample]],
 ) -> RowLevels:
     def level(rate: float) -> LoadLevel:
         if not capacity.answers(rate):
@@ -80,7 +86,7 @@ def _row(
                 f"not measured: more than {MOST_TIMES:g} times its {significant(capacity.per_s)}/s"
             )
             return LoadLevel(asked_per_s=rate, note=why)
-        samples = [sample for sample in taken.get(rate, ()) if sample.candidate_id == row]
+        samples = [sample for sample in samples_by_rate.get(rate, ()) if sample.candidate_id == row]
         return level_of(row, rate, samples)
 
     note = (

@@ -54,11 +54,11 @@ def live_search(
 
 def _left_s(step: Measure, samples: Sequence[Sample]) -> float | None:
     """By what the last samples took, builds among them."""
-    begun = [datetime.fromisoformat(sample.started_at) for sample in samples[-RECENT:]]
-    if len(begun) < 3:
+    begin_times = [datetime.fromisoformat(sample.started_at) for sample in samples[-RECENT:]]
+    if len(begin_times) < 3:
         return None
-    each = (begun[-1] - begun[0]).total_seconds() / (len(begun) - 1)
-    return max(0.0, each * (len(step.candidates) + step.remaining))
+    run_s = (begin_times[-1] - begin_times[0]).total_seconds() / (len(begin_times) - 1)
+    return max(0.0, run_s * (len(step.candidates) + step.remaining))
 
 
 def _machine(samples: Sequence[Sample]) -> str:
@@ -76,21 +76,21 @@ def _machine(samples: Sequence[Sample]) -> str:
 def watch(
     place: str | None,
     matrix: Matrix,
-    wanted: str | None,
+    wanted_id: str | None,
     folder: Callable[[Campaign], Path],
     tell: Callable[[str], None],
     *,
     every_s: float = EVERY_S,
 ) -> Path:
     """Write the page until the search has its answer; the page's path."""
-    known, page = -1, None
+    samples_known, page = -1, None
     with Store.open(place, create=False) as store:
-        first = _running(store, wanted)
+        first = _running(store, wanted_id)
         to = folder(first)
         while True:
             campaign = store.campaign(first.id) or first
             samples, images = store.measured_in([campaign])
-            if len(samples) != known or campaign.boundary:
+            if len(samples) != samples_known or campaign.boundary:
                 data = report_data(matrix, [campaign], samples, images)
                 if campaign.boundary is None:
                     turns = store.turns(campaign.id)
@@ -99,22 +99,22 @@ def watch(
                 fresh, page = page is None, write_report(to, data)
                 if fresh:
                     tell(f"open it, it shows itself again every few seconds: {page}")
-                known = len(samples)
+                samples_known = len(samples)
             if campaign.boundary is not None and page is not None:
                 return page
             time.sleep(every_s)
 
 
-def _running(store: Store, wanted: str | None) -> Campaign:
+def _running(store: Store, wanted_id: str | None) -> Campaign:
     """The campaign named, or the newest search that has no answer yet."""
-    if wanted is not None:
-        found = store.campaign(store.whole_id(wanted))
-        searches = [found] if found else []
+    if wanted_id is not None:
+        campaign = store.campaign(store.whole_id(wanted_id))
+        searches = [campaign] if campaign else []
     else:
         searches = [c for c in store.campaigns(finished=False) if c.search.name == STATISTICAL]
     if not searches or searches[-1].search.name != STATISTICAL:
         raise UsageError(
-            f"no search{f' {wanted!r}' if wanted else ' without an answer'} in {store}",
+            f"no search{f' {wanted_id!r}' if wanted_id else ' without an answer'} in {store}",
             hint="a search is there from its first turn on: wait for it, or name one of "
             "`dsbisect results list`",
         )

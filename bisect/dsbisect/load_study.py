@@ -194,37 +194,37 @@ def drive_load(request: LoadRequest, engine: Engine, progress: Progress) -> Driv
     ):
         progress(str(request))
         before_us = instance.cpu_us()
-        done = crew.drive(program, progress)
+        result = crew.drive(program, progress)
         after_us = instance.cpu_us()
-        seen = [] if instance.alive else ["the server ended during the load"]
-    if done is None:
+        objections = [] if instance.alive else ["the server ended during the load"]
+    if result is None:
         progress("interrupted: these are the figures so far")
-    elif not done.ok:
-        seen.append(f"{PROGRAM}: {done.end} ({crew.log})")
-    known = before_us is not None and after_us is not None
-    started = [each for each in crew.plan.workers if Path(each.said).exists()]
-    heard = [
+    elif not result.ok:
+        objections.append(f"{PROGRAM}: {result.end} ({crew.log})")
+    is_known = before_us is not None and after_us is not None
+    started = [worker for worker in crew.plan.workers if Path(worker.said).exists()]
+    reports = [
         worker_heard(
             request.load,
-            each.name,
-            _text(each),
-            each.said,
+            worker.name,
+            _text(worker),
+            worker.said,
             asked_s=request.seconds,
-            stopped=done is None,
+            stopped=result is None,
         )
-        for each in started
+        for worker in started
     ]
-    failed = next((words for figures, _ in heard for words in figures.errors), None)
+    failed = next((words for figures, _ in reports for words in figures.errors), None)
     if failed and isinstance(request.target, AddressRequest):
-        seen.insert(0, f"{request.name}: the first bind that failed ended the load: {failed}")
+        objections.insert(0, f"{request.name}: the first bind that failed ended the load: {failed}")
     return driven_load(
         request.name,
         request.workload.title,
         request.asked_per_s(len(started)),
-        heard,
-        (after_us or 0) - (before_us or 0) if known else None,
-        seen,
-        interrupted=done is None,
+        reports,
+        (after_us or 0) - (before_us or 0) if is_known else None,
+        objections,
+        interrupted=result is None,
     )
 
 
@@ -237,9 +237,11 @@ def _served(
     request: LoadRequest, engine: Engine, progress: Progress
 ) -> Iterator[tuple[Instance, CpuShares]]:
     """The server, and which CPUs are whose."""
-    at = request.target
-    if isinstance(at, AddressRequest):
-        instance = Instance(candidate_id=CANDIDATE, endpoint=at.endpoint, network=at.network)
+    target = request.target
+    if isinstance(target, AddressRequest):
+        instance = Instance(
+            candidate_id=CANDIDATE, endpoint=target.endpoint, network=target.network
+        )
         yield instance, CpuShares(server=(), load=available_cpus(), pinned=False)
         return
     supply = RowSupply(engine=engine, matrix=request.matrix, relock=request.relock)
@@ -251,8 +253,8 @@ def _served(
         duet=False,
         keep=request.keep,
     )
-    conditions.refuse_unfit(at, supply.system(at))
-    golden = supply.golden(at, conditions.seed, progress, keep=request.keep)
+    conditions.refuse_unfit(target, supply.system(target))
+    golden = supply.golden(target, conditions.seed, progress, keep=request.keep)
     cpus = conditions.way.cpus
     with serve(engine, golden, cpus, keep=request.keep) as instance:
         yield instance, cpus
@@ -280,10 +282,10 @@ class _Crew:
         pinned = cpus.load if cpus.pinned else ()
         server = instance.home.shared if instance.home else None
         planned: list[PlannedWorker] = []
-        with ExitStack() as made:
+        with ExitStack() as stack:
             for number in range(1, request.workers + 1):
-                folder = made.enter_context(shared_folder())
-                box = made.enter_context(
+                folder = stack.enter_context(shared_folder())
+                box = stack.enter_context(
                     running(
                         engine,
                         loader.reference,
@@ -314,11 +316,11 @@ class _Crew:
             str(program), "-f", str(LOCUSTFILE), "-u", users, "-r", users,
             "--loglevel", "WARNING", "--exit-code-on-error", "0",
         ]  # fmt: skip
-        begun = BEGUN
+        begin_text = BEGUN
         if self.request.gui:
             port = self.request.port or _free_port()
             argv += ["--autostart", "--web-host", LOOPBACK, "--web-port", str(port)]
-            begun = (
+            begin_text = (
                 f"http://{LOOPBACK}:{port}/ shows it; all ends after "
                 f"{duration(self.plan.limit_s)} at most, or by Ctrl-C"
             )
@@ -327,18 +329,18 @@ class _Crew:
         with scratch_folder("locust") as folder:
             plan = Path(folder) / "plan.json"
             atomic_write(plan, self.plan.model_dump_json())
-            for each in self.plan.workers:
-                Path(each.said).unlink(missing_ok=True)
+            for worker in self.plan.workers:
+                Path(worker.said).unlink(missing_ok=True)
 
             def heard(line: str) -> None:
                 if line.startswith(WORKER):
                     progress(line)
                 elif line == BEGUN:
-                    progress(begun)
+                    progress(begin_text)
 
             try:
                 return run(
-                    argv, cwd=Path(folder), env={PLAN_VARIABLE: str(plan)}, heard=heard,
+                    argv, cwd=Path(folder), env={PLAN_VARIABLE: str(plan)}, on_line=heard,
                     deadline=Deadline.after(self.plan.limit_s + BEGIN_AND_END_S),
                     log=self.log, keep_bytes=KEPT_BYTES,
                 )  # fmt: skip

@@ -61,7 +61,7 @@ class WorkerUser(User):
             raise StopUser
         worker = self.free.pop(0)
         try:
-            done = self._run(worker)
+            result = self._run(worker)
         except BaseException:  # the page's button, or the end of all
             note(worker, STOPPED)
             run(worker.stop, env=PLAN.environment, deadline=Deadline.after(10))
@@ -69,8 +69,8 @@ class WorkerUser(User):
         finally:
             self.free.append(worker)
         WorkerUser.whole += 1
-        if not is_whole(LIVE[PLAN.tool].parse(done.stdout), PLAN.seconds):
-            note(worker, done.end)
+        if not is_whole(LIVE[PLAN.tool].parse(result.stdout), PLAN.seconds):
+            note(worker, result.end)
             say(f"{worker.name} ended before its time: so does the load")
             quit_all(self.environment)
         elif WorkerUser.whole >= len(PLAN.workers):
@@ -79,16 +79,16 @@ class WorkerUser(User):
 
     def _run(self, worker: PlannedWorker) -> Completed:
         seconds = LiveSeconds(LIVE[PLAN.tool])
-        with Path(worker.said).open("w", encoding="utf-8", buffering=1) as said:
+        with Path(worker.said).open("w", encoding="utf-8", buffering=1) as output:
 
             def hear(line: str) -> None:
-                said.write(f"{line}\n")
+                output.write(f"{line}\n")
                 second = seconds.hear(line)
                 if second is not None:
                     show(self.environment, second)
 
             return run(
-                worker.argv, env=PLAN.environment, heard=hear, keep_bytes=KEPT_BYTES,
+                worker.argv, env=PLAN.environment, on_line=hear, keep_bytes=KEPT_BYTES,
                 deadline=Deadline.after(END - time.monotonic()),
             )  # fmt: skip
 
@@ -101,8 +101,8 @@ def say(words: str) -> None:
 
 def note(worker: PlannedWorker, words: str) -> None:
     """Add what the worker itself cannot say."""
-    with Path(worker.said).open("a", encoding="utf-8") as said:
-        said.write(f"{words}\n")
+    with Path(worker.said).open("a", encoding="utf-8") as output:
+        output.write(f"{words}\n")
 
 
 def show(environment: Environment, second: LoadReport) -> None:
@@ -159,38 +159,49 @@ def refuse_strangers(page: WebUI, app: Flask) -> None:
 
     @app.before_request
     def refuse_stranger() -> None:
-        said = request.headers
-        referrer = said.get("Referer")
-        known = (
-            said.get("Host") in hosts
-            and all(each in origins for each in said.getlist("Origin"))
-            and (not referrer or referrer.startswith(tuple(f"{each}/" for each in origins)))
-            and said.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
+        headers = request.headers
+        referrer = headers.get("Referer")
+        is_own = (
+            headers.get("Host") in hosts
+            and all(origin in origins for origin in headers.getlist("Origin"))
+            and (not referrer or referrer.startswith(tuple(f"{origin}/" for origin in origins)))
+            and headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
         )
-        if not known:
+        if not is_own:
             abort(403)
 
 
 def add_tab(page: WebUI, app: Flask) -> None:
     """Locust rounds to milliseconds, in which many servers answer: the times as they are."""
-    columns = ["kind", "operations", *(f"p{each:g} (ms)" for each in PERCENTILES), "max (ms)"]
-    structure = [{"key": each, "title": each} for each in columns]
+    columns = [
+        "kind",
+        "operations",
+        *(f"p{percentile:g} (ms)" for percentile in PERCENTILES),
+        "max (ms)",
+    ]
+    structure = [{"key": column, "title": column} for column in columns]
     page.template_args["extended_tabs"] = [{"title": TAB, "key": TAB}]
     page.template_args["extended_tables"] = [{"key": TAB, "structure": structure}]
 
     @app.after_request
     def with_times(response: Response) -> Response:
         if request.path == "/stats/requests" and response.is_json:
-            found = [kind_figures(kind, each) for kind, each in WorkerUser.seen.items()]
-            lines = [dict(zip(columns, _cells(each), strict=True)) for each in found]
-            known = {**response.get_json(), "extended_stats": [{"key": TAB, "data": lines}]}
-            response.set_data(json.dumps(known))
+            all_figures = [
+                kind_figures(kind, latencies) for kind, latencies in WorkerUser.seen.items()
+            ]
+            lines = [dict(zip(columns, _cells(figures), strict=True)) for figures in all_figures]
+            document = {**response.get_json(), "extended_stats": [{"key": TAB, "data": lines}]}
+            response.set_data(json.dumps(document))
         return response
 
 
 def _cells(figures: KindFigures) -> list[str]:
     times_us = (*figures.percentiles_us.values(), figures.max_us)
-    return [figures.kind, whole(figures.operations), *(significant(us / 1000) for us in times_us)]
+    return [
+        figures.kind,
+        whole(figures.operations),
+        *(significant(time_us / 1000) for time_us in times_us),
+    ]
 
 
 @events.test_start.add_listener

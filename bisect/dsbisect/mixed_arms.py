@@ -27,20 +27,22 @@ class MixedArm:
 
     @property
     def name(self) -> str:
-        given = "-".join(part.name for part in self.taken)
-        return f"{self.row}-with-{given}-of-{self.other}" if given else self.row
+        parts_taken = "-".join(part.name for part in self.taken)
+        return f"{self.row}-with-{parts_taken}-of-{self.other}" if parts_taken else self.row
 
 
 def arms_of(fast: str, slow: str, parts: Sequence[Part]) -> dict[State, MixedArm]:
     """Every arm, by what in it is as on the slow side; the fast side first, the slow one last."""
-    found: dict[State, MixedArm] = {}
-    subsets = [some for size in range(len(parts) + 1) for some in combinations(parts, size)]
-    for row, other in ((fast, slow), (slow, fast)):
-        for taken in subsets if row == fast else subsets[::-1]:
-            as_slow = taken if row == fast else [part for part in parts if part not in taken]
+    arms: dict[State, MixedArm] = {}
+    subsets = [subset for size in range(len(parts) + 1) for subset in combinations(parts, size)]
+    for row, other_row in ((fast, slow), (slow, fast)):
+        for parts_taken in subsets if row == fast else subsets[::-1]:
+            as_slow = (
+                parts_taken if row == fast else [part for part in parts if part not in parts_taken]
+            )
             state = {part.name for part in as_slow} | ({SERVER} if row == slow else set())
-            found[frozenset(state)] = MixedArm(row=row, other=other, taken=taken)
-    return found
+            arms[frozenset(state)] = MixedArm(row=row, other=other_row, taken=parts_taken)
+    return arms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +58,11 @@ class MixedSupply(ArmSupply):
 
     def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
         arm = self.arms[candidate]
-        taken = (
+        parts_taken = (
             part_of(self.engine, self.goldens[arm.other], part, progress=progress)
             for part in arm.taken
         )
-        return Seed(content=common.content, settings=common.settings, taken=tuple(taken))
+        return Seed(content=common.content, settings=common.settings, taken=tuple(parts_taken))
 
     def check(self, candidate: str, golden: Golden) -> None:
         if not self.arms[candidate].taken:  # edits promise nothing of what another one stores

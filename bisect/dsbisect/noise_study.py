@@ -92,7 +92,7 @@ def measure_noise(
 
 def whole_pairs(line: Sequence[str], number: int, *, keeps: bool = True) -> Rounds:
     """Turns until so many have two valid runs; InconclusiveError where one side fails again."""
-    one, other = line
+    first, second = line
 
     def missing(history: History) -> int:
         for name, why in history.failed.items():
@@ -100,7 +100,7 @@ def whole_pairs(line: Sequence[str], number: int, *, keeps: bool = True) -> Roun
                 f"{name} cannot be measured against itself: {why}",
                 hint="remove the cause; the same command continues from the stored runs",
             )
-        return number - len(pairs(history.of(one), history.of(other)))
+        return number - len(pairs(history.of(first), history.of(second)))
 
     return Rounds(missing=missing, keeps=keeps)
 
@@ -146,20 +146,20 @@ def noise_of(first: Sequence[Sample], second: Sequence[Sample]) -> tuple[MetricN
 
     The servers stay the same from turn to turn, so a start's own values are one reading each.
     """
-    known = [metric for metric in METRICS.values() if not metric.of_start]
-    found = (_noise(metric, first, second) for metric in known)
-    return tuple(each for each in found if each is not None)
+    metrics = [metric for metric in METRICS.values() if not metric.of_start]
+    noises = (_noise(metric, first, second) for metric in metrics)
+    return tuple(noise for noise in noises if noise is not None)
 
 
 def _noise(metric: Metric, first: Sequence[Sample], second: Sequence[Sample]) -> MetricNoise | None:
-    runs = metric.telling(each for each in (*first, *second) if each.valid)
-    values = [value for each in runs if (value := each.value(metric.name)) is not None]
+    runs = metric.telling(sample for sample in (*first, *second) if sample.valid)
+    values = [value for sample in runs if (value := sample.value(metric.name)) is not None]
     if len(values) < 2:
         return None
     logs = [
-        math.log(one / other)
+        math.log(first_slowness / second_slowness)
         for a, b in pairs(metric.telling(first), metric.telling(second))
-        if (one := metric.slowness(a)) and (other := metric.slowness(b))
+        if (first_slowness := metric.slowness(a)) and (second_slowness := metric.slowness(b))
     ]
     mean, middle = statistics.fmean(values), statistics.median(values)
     stray = statistics.median(abs(value - middle) for value in values)

@@ -98,12 +98,14 @@ class OpenCampaigns:
                 )
                 for question, load in questions[number:]
             )
-            left = next((campaign for one in later if (campaign := one.unfinished)), None)
-            known = left and order.answered_before(left.started_at)
-            if known and known.boundary and not order.unfinished:
-                self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
-                self.watcher.answered(known.boundary)
-                campaigns.append(known)
+            unfinished = next(
+                (campaign for order_later in later if (campaign := order_later.unfinished)), None
+            )
+            earlier = unfinished and order.answered_before(unfinished.started_at)
+            if earlier and earlier.boundary and not order.unfinished:
+                self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
+                self.watcher.answered(earlier.boundary)
+                campaigns.append(earlier)
             else:
                 campaigns.append(order.run(self.watcher))
         return campaigns

@@ -48,15 +48,15 @@ def _within(work: Callable[[], T], name: str) -> T:
 
     threading.Thread(target=answer, name="delivery", daemon=True).start()
     try:
-        done = answers.get(timeout=LIMIT_S)
+        outcome = answers.get(timeout=LIMIT_S)
     except queue.Empty:
         raise UnreachableError(
             f"{name}: no whole answer within {LIMIT_S:g} s; it may have come there",
             hint="look there before you release it again",
         ) from None
-    if isinstance(done, Exception):
-        raise done
-    return done
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -220,10 +220,10 @@ class PostOutlet:
 
     def send(self, alarm: Alarm) -> str:
         title = " ".join(alarm.title.split())[:MOST_TITLE]
-        sent = {"title": title, self.body: alarm.text}
+        document = {"title": title, self.body: alarm.text}
         request = urllib.request.Request(  # noqa: S310 - http or https, as outlet() has checked
             self.url,
-            data=json.dumps(sent).encode(),
+            data=json.dumps(document).encode(),
             headers={
                 "Content-Type": "application/json", "Accept": "application/json",
                 "User-Agent": "dsbisect", **self.headers,
@@ -235,7 +235,7 @@ class PostOutlet:
                 return bytes(answer.read(MOST_ANSWER))
 
         try:
-            said = _within(posted, self.name)
+            reply = _within(posted, self.name)
         except urllib.error.HTTPError as error:
             error.close()
             moved = error.headers.get("Location", "") if 300 <= error.code < 400 else ""
@@ -249,7 +249,7 @@ class PostOutlet:
             raise UnreachableError(
                 f"{self.name} cannot be reached: {error}", hint="check the address and the network"
             ) from error
-        return _link(said, self.link) or self.name
+        return _link(reply, self.link) or self.name
 
     def _opener(self) -> urllib.request.OpenerDirector:
         """By no proxy to this machine: what is not encrypted would leave it."""
@@ -257,9 +257,9 @@ class PostOutlet:
         return urllib.request.build_opener(_Stay, *direct)
 
 
-def _link(said: bytes, field_name: str) -> str:
+def _link(reply: bytes, field_name: str) -> str:
     try:
-        found = json.loads(said).get(field_name, "") if field_name else ""
+        link = json.loads(reply).get(field_name, "") if field_name else ""
     except (ValueError, AttributeError):
         return ""
-    return found if isinstance(found, str) and found.startswith("http") else ""
+    return link if isinstance(link, str) and link.startswith("http") else ""

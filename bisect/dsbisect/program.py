@@ -104,18 +104,18 @@ def answer_of_child(work: Callable[[], int]) -> int | None:
     os.close(writing)
     _wait(child)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    with os.fdopen(reading, encoding="ascii") as said:
-        answer = said.read()
+    with os.fdopen(reading, encoding="ascii") as pipe:
+        answer = pipe.read()
     return int(answer) if answer.isdecimal() else None
 
 
 def _wait(child: int) -> None:
     while os.waitpid(child, os.WNOHANG) == (0, 0):
-        heard = signal.sigwaitinfo(STOPS | {signal.SIGCHLD})
+        signal_info = signal.sigwaitinfo(STOPS | {signal.SIGCHLD})
         # The kernel sends a Ctrl-C to both; what somebody else sends reaches only the parent.
-        if heard.si_signo != signal.SIGCHLD and heard.si_code != SI_KERNEL:
+        if signal_info.si_signo != signal.SIGCHLD and signal_info.si_code != SI_KERNEL:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(child, heard.si_signo)
+                os.kill(child, signal_info.si_signo)
 
 
 def _end_with(parent: int) -> None:
@@ -200,7 +200,11 @@ def _answer(work: Callable[[], int], *, otherwise: int) -> NoReturn:
 
 def command_of(args: list[str]) -> str:
     """The command, unless it is only asked for its help: no option before it takes a word."""
-    return "" if HELP & set(args) else next((each for each in args if not each.startswith("-")), "")
+    return (
+        ""
+        if HELP & set(args)
+        else next((argument for argument in args if not argument.startswith("-")), "")
+    )
 
 
 def judged(code: object) -> int:

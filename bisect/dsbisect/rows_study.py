@@ -49,16 +49,21 @@ class RowsAsked:
     profile: bool = False  # of both sides of what is found
 
 
-def check_asked(asked: RowsAsked, names: Iterable[str], *, shares: bool = False) -> None:
+def check_asked(rows_asked: RowsAsked, names: Iterable[str], *, shares: bool = False) -> None:
     """Refuse what can never be built or measured of these rows, before anything is started.
 
     With ``shares``, the rate of a load may be a share of what rows answer.
     """
-    rows = tuple(find_row(asked.matrix, name) for name in names)
-    check_rows(asked.matrix, rows)
+    rows = tuple(find_row(rows_asked.matrix, name) for name in names)
+    check_rows(rows_asked.matrix, rows)
     if not shares:
-        refuse_shares(asked.workloads)
-    check_loads(asked.matrix, rows, without_shares(asked.workloads, asked.metric), asked.settings)
+        refuse_shares(rows_asked.workloads)
+    check_loads(
+        rows_asked.matrix,
+        rows,
+        without_shares(rows_asked.workloads, rows_asked.metric),
+        rows_asked.settings,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +77,11 @@ class RowsRequest(RowsAsked):
     @property
     def lines(self) -> tuple[tuple[str, ...], ...]:
         """The lines to search, cut to good..bad; each at least two candidates long."""
-        whole = chains(self.series)
-        cut = (_cut(line, self.good, self.bad) for line in whole)
+        all_lines = chains(self.series)
+        cut = (_cut(line, self.good, self.bad) for line in all_lines)
         lines = tuple(dict.fromkeys(line for line in cut if len(line) > 1))
         if not lines:
-            raise MatrixError(self._why_none(whole), hint=self._order(whole))
+            raise MatrixError(self._why_none(all_lines), hint=self._order(all_lines))
         return lines
 
     @property
@@ -102,25 +107,27 @@ class RowsRequest(RowsAsked):
             for line in self.lines
         )
 
-    def _why_none(self, whole: tuple[tuple[str, ...], ...]) -> str:
+    def _why_none(self, all_lines: tuple[tuple[str, ...], ...]) -> str:
         """Why nothing is between good and bad: an unknown name, the wrong order, two branches."""
-        known = {row for line in whole for row in line}
+        names_known = {row for line in all_lines for row in line}
         for name in (self.good, self.bad):
-            if name is not None and name not in known:
-                return f"series {self.series.id} has no row {name!r}.{suggestion(name, known)}"
+            if name is not None and name not in names_known:
+                return (
+                    f"series {self.series.id} has no row {name!r}.{suggestion(name, names_known)}"
+                )
         if self.good is not None and self.good == self.bad:
             return f"--good and --bad are both {self.good}: a boundary lies between two rows"
-        if self.good and self.bad and any(_cut(line, self.bad, self.good) for line in whole):
+        if self.good and self.bad and any(_cut(line, self.bad, self.good) for line in all_lines):
             return f"{self.bad} comes before {self.good} in series {self.series.id}: swapped?"
         return (
             f"series {self.series.id}: nothing to search between "
             f"{self.good or 'its start'} and {self.bad or 'its end'}"
         )
 
-    def _order(self, whole: tuple[tuple[str, ...], ...]) -> str:
+    def _order(self, all_lines: tuple[tuple[str, ...], ...]) -> str:
         graph = f"`dsbisect matrix graph {self.series.id}` shows the order"
-        if len(whole) == 1:
-            return f"{graph}: {', '.join(whole[0])}"
+        if len(all_lines) == 1:
+            return f"{graph}: {', '.join(all_lines[0])}"
         return f"name two rows that follow each other: {graph}"
 
 
@@ -198,11 +205,11 @@ def play_rows(study: Rows, lab: Lab) -> Findings:
 
         campaigns = runs.searched(request.questions, search_for)
         profiles = runs.profiled(campaigns, request.workloads) if study.profile else ()
-        found = Findings.of(campaigns, lab.store)
+        findings = Findings.of(campaigns, lab.store)
         return replace(
-            found,
-            images={**found.images, **runs.images},
-            profiles=tuple(profiles) or found.profiles,
+            findings,
+            images={**findings.images, **runs.images},
+            profiles=tuple(profiles) or findings.profiles,
         )
 
 
@@ -233,7 +240,7 @@ def measure_row(
     request: MeasureRequest, engine: Engine, store: Store, watcher: Watcher
 ) -> list[Sample]:
     """Prepare the row and measure it; what was interrupted continues."""
-    taken: list[Sample] = []
+    samples: list[Sample] = []
     with row_lab(
         request, [request.row], len(request.workloads),
         engine=engine, store=store, watcher=watcher, duet=False,
@@ -254,13 +261,13 @@ def measure_row(
                 store=store,
                 kind="measure",
             )
-            taken += store.samples(campaign_id=order.run(watcher).id)
-    return taken
+            samples += store.samples(campaign_id=order.run(watcher).id)
+    return samples
 
 
 @contextmanager
 def row_lab(
-    asked: RowsAsked,
+    rows_asked: RowsAsked,
     rows: Sequence[str],
     questions: int,
     *,
@@ -273,14 +280,14 @@ def row_lab(
     """A lab in which these rows are prepared, as far as they can be."""
     conditions = LabConditions.on(
         engine,
-        matrix=asked.matrix,
-        settings=asked.settings,
-        workloads=asked.workloads,
-        metric=asked.metric,
+        matrix=rows_asked.matrix,
+        settings=rows_asked.settings,
+        workloads=rows_asked.workloads,
+        metric=rows_asked.metric,
         duet=duet,
-        keep=asked.keep,
+        keep=rows_asked.keep,
     )
-    rows_as_asked = RowSupply(engine=engine, matrix=asked.matrix, relock=asked.relock)
+    rows_as_asked = RowSupply(engine=engine, matrix=rows_asked.matrix, relock=rows_asked.relock)
     with open_lab(
         conditions,
         supply or rows_as_asked,

@@ -50,7 +50,7 @@ def refuse_passwordless(study: Schemes, scene: Scene) -> tuple[Workload, ...]:
     for name in study.names(scene):
         system = scene.matrix.row(name).system
         if not isinstance(SYSTEMS[system], PasswordKeeper):
-            fit = (kind for kind, other in SYSTEMS.items() if isinstance(other, PasswordKeeper))
+            fit = (kind for kind, system in SYSTEMS.items() if isinstance(system, PasswordKeeper))
             raise UsageError(
                 f"{name!r} ({system}) stores no passwords",
                 hint=f"choose rows with a `system` of {', '.join(fit)}",
@@ -87,20 +87,21 @@ class SchemesPlay:
             if offer.failed:
                 yield unserved(row, offer.failed)
                 continue
-            chosen = offer.chosen(self.study.schemes)
-            measured = [self._measured(row, offer, scheme) for scheme in chosen]
+            schemes = offer.chosen(self.study.schemes)
+            measured = [self._measured(row, offer, scheme) for scheme in schemes]
             product = product_of(self.lab.scene.matrix.row(row))
             yield from scheme_costs(row, product, measured, default_scheme(offer.facts))
 
     def _refuse_unknown(self, rows: dict[str, OfferedSchemes]) -> None:
         """UsageError for a name that none of the servers offers."""
-        asked = {row: offer for row, offer in rows.items() if not offer.failed}
-        known = {scheme.name for offer in asked.values() for scheme in offer.offered}
-        for name in self.study.schemes if asked else ():
-            if name not in known:
+        usable_rows = {row: offer for row, offer in rows.items() if not offer.failed}
+        scheme_names = {scheme.name for offer in usable_rows.values() for scheme in offer.offered}
+        for name in self.study.schemes if usable_rows else ():
+            if name not in scheme_names:
                 raise UsageError(
-                    f"{', '.join(asked)}: no scheme {name!r} is offered.{suggestion(name, known)}",
-                    hint=f"these are: {', '.join(sorted(known))}",
+                    f"{', '.join(usable_rows)}: no scheme {name!r} is offered."
+                    f"{suggestion(name, scheme_names)}",
+                    hint=f"these are: {', '.join(sorted(scheme_names))}",
                 )
 
     def _measured(self, row: str, offer: OfferedSchemes, scheme: OfferedScheme) -> MeasuredScheme:
@@ -136,8 +137,8 @@ class SchemesPlay:
 def offered_by(row: str, machine: ThisMachine) -> OfferedSchemes:
     """Serve the row as its package sets it, and ask; a row that cannot be served is no finding."""
 
-    def show(what: str) -> None:
-        machine.watcher.preparing(row, what)
+    def show(news: str) -> None:
+        machine.watcher.preparing(row, news)
 
     engine, matrix = machine.engine, machine.scene.matrix
     supply = RowSupply(engine=engine, matrix=matrix, relock=machine.relock)

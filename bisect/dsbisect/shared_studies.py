@@ -87,9 +87,9 @@ class SharedQuestion:
     def of(cls, run: SharedRun) -> SharedQuestion:
         """A run's request as it was asked."""
         document = document_in(StudyDocument, run)
-        what = f"study of run {run.id}"
+        title = f"study of run {run.id}"
         return cls(
-            study=stored(STUDIES[document.kind], document.study, what),
+            study=stored(STUDIES[document.kind], document.study, title),
             scene=Scene(matrix=document.matrix.loaded(run), workloads=document.workloads),
             run=run,
             keep=document.keep,
@@ -117,13 +117,13 @@ class SharedQuestion:
 
     def answer(self, answers: Answers, store: Store, *, prepared: Prepared) -> Finding | None:
         """Ask all; there is nothing to keep but the answers, where campaigns tell the whole."""
-        asked: list[Campaign] = []
+        answered_campaigns: list[Campaign] = []
 
         def ask(
             question: Question, workload: Workload, search: Search, kind: CampaignKind
         ) -> Campaign:
-            asked.append(answers(question, workload, search, kind))
-            return asked[-1]
+            answered_campaigns.append(answers(question, workload, search, kind))
+            return answered_campaigns[-1]
 
         failures = {load.id: prepared.unmeasurable for load in self.loads}
         lab = AnsweredLab(
@@ -133,7 +133,7 @@ class SharedQuestion:
         answer = self.study.play(lab)
         if self.study.kind not in KEPT:
             return None
-        campaigns = tuple(dict.fromkeys(campaign.id for campaign in asked))
+        campaigns = tuple(dict.fromkeys(campaign.id for campaign in answered_campaigns))
         return StudyAnswer.found(self.study, answer, self.scene, campaigns, failures).finding
 
     def profile(
@@ -141,11 +141,11 @@ class SharedQuestion:
     ) -> Sequence[ProfilePair]:
         """Play it again, over this machine's lab, which profiles what was found."""
         check_profiler()
-        known = AnsweredLab(
+        answered_lab = AnsweredLab(
             scene=self.scene, store=store, answers=answers, failures={}, paired=lab.paired,
             laboratory=lab, watcher=watcher,
         )  # fmt: skip
-        pairs: Sequence[ProfilePair] = self.study.play(known).profiles
+        pairs: Sequence[ProfilePair] = self.study.play(answered_lab).profiles
         return pairs
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
@@ -163,9 +163,9 @@ class SharedQuestion:
         """The answer of a run that has ended, which has asked these."""
         ids = {campaign.id for campaign in campaigns}
         for finding in reversed(store.findings(cast("KeptKind", self.study.kind))):
-            kept = StudyAnswer.of(finding)
-            if set(kept.record.campaigns) <= ids:
-                return kept
+            study_answer = StudyAnswer.of(finding)
+            if set(study_answer.record.campaigns) <= ids:
+                return study_answer
         raise StoreError(f"{store} holds no answer of run {self.run.id}", hint="give it again")
 
 

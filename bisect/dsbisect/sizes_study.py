@@ -30,19 +30,21 @@ def sized_loads(study: Sizes, scene: Scene) -> tuple[Workload, ...]:
 
 def play_sizes(study: Sizes, lab: Lab) -> SizeGrowth:
     """Measure at each size the rows that can be made there."""
-    taken = dict[int, list[Sample]]()
+    samples_by_size = dict[int, list[Sample]]()
     failures = dict[int, Mapping[str, str]]()
     refuse: Callable[[], None] | None = None
     loads = study.loads(lab.scene)
     lab.announce([f"{row}@{users}" for users in study.sizes for row in study.rows])
     for users, load in zip(study.sizes, loads, strict=True):
-        later = len(study.rows) * study.runs * (len(loads) - len(taken) - 1)
+        later = len(study.rows) * study.runs * (len(loads) - len(samples_by_size) - 1)
         with lab.rows(study, load) as runs:
             failures[users], refuse = runs.failures, refuse or runs.refuse_failed
-            made = tuple(row for row in study.rows if row not in runs.failures)
-            taken[users] = runs.valid(load, made, study.runs, later) if made else []
-    begun = [sample.started_at for samples in taken.values() for sample in samples]
-    if not begun and refuse is not None:
+            rows_made = tuple(row for row in study.rows if row not in runs.failures)
+            samples_by_size[users] = (
+                runs.valid(load, rows_made, study.runs, later) if rows_made else []
+            )
+    begin_times = [sample.started_at for samples in samples_by_size.values() for sample in samples]
+    if not begin_times and refuse is not None:
         refuse()
     workload = lab.scene.workload(study.workload)
     return SizeGrowth(
@@ -50,7 +52,7 @@ def play_sizes(study: Sizes, lab: Lab) -> SizeGrowth:
         title=workload.title,
         metric=study.metric,
         asked_runs=study.runs,
-        measured_from=min(begun),
-        measured_until=max(begun),
-        rows=grown(find_metric(study.metric), study.rows, taken, failures),
+        measured_from=min(begin_times),
+        measured_until=max(begin_times),
+        rows=grown(find_metric(study.metric), study.rows, samples_by_size, failures),
     )

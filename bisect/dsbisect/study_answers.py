@@ -89,11 +89,11 @@ class StudyAnswer:
         """Read what a finding holds; UnreadableError where this version cannot."""
         kind = STUDIES[cast("KeptKind", finding.kind)]
         record = value_of(StudyRecord, finding)
-        what = f"finding {finding.id!r} ({finding.kind})"
+        title = f"finding {finding.id!r} ({finding.kind})"
         return cls(
-            study=stored(kind, record.study, f"study of {what}"),
+            study=stored(kind, record.study, f"study of {title}"),
             record=record,
-            answer=stored(kind.answer_type(), record.answer, f"answer of {what}"),
+            answer=stored(kind.answer_type(), record.answer, f"answer of {title}"),
             until=finding.found_at,
         )
 
@@ -118,8 +118,8 @@ def answered(study: Study, lab: ThisMachine) -> StudyAnswer:
     answer = study.play(lab)
     campaigns = tuple(id_ for runs in lab.opened.values() for id_ in runs.campaigns)
     failures = {load: runs.failures for load, runs in lab.opened.items()}
-    kept = StudyAnswer.found(study, answer, lab.scene, campaigns, failures, lab.looks)
-    before = (StudyAnswer.of(known) for known in lab.store.findings(kept.finding.kind))
-    if all((known.study, known.answer) != (study, answer) for known in before):
-        lab.store.put(kept.finding)
-    return kept
+    stored_answer = StudyAnswer.found(study, answer, lab.scene, campaigns, failures, lab.looks)
+    before = (StudyAnswer.of(finding) for finding in lab.store.findings(stored_answer.finding.kind))
+    if all((earlier.study, earlier.answer) != (study, answer) for earlier in before):
+        lab.store.put(stored_answer.finding)
+    return stored_answer

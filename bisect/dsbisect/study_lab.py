@@ -206,7 +206,7 @@ class ThisMachine:
         self, study: Study, *loads: Workload, part: LabPart | None = None
     ) -> Iterator[Laboratory]:
         """The lab itself, with the rows of a study prepared in it."""
-        asked = RowsAsked(
+        rows_asked = RowsAsked(
             matrix=self.scene.matrix,
             workloads=loads,
             settings=part.settings if part else self.scene.settings(study),
@@ -215,7 +215,7 @@ class ThisMachine:
             keep=self.keep,
         )
         with row_lab(
-            asked, part.rows if part else study.names(self.scene),
+            rows_asked, part.rows if part else study.names(self.scene),
             study.questions(self.scene), duet=study.paired,
             engine=self.engine, store=self.store, watcher=self.watcher,
         ) as laboratory:  # fmt: skip
@@ -318,7 +318,7 @@ class AnsweredRuns:
         campaign = self.lab.answers(question, load, rounds, self.study.runs_kind)
         samples = self.lab.store.samples(campaign_id=campaign.id)
         until = self.lab.until
-        return [each for each in samples if until is None or each.started_at <= until]
+        return [sample for sample in samples if until is None or sample.started_at <= until]
 
     def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
         campaigns: list[Campaign] = []

@@ -92,26 +92,26 @@ class SharedSearches:
         told: Collection[str],
     ) -> Outcome:
         request = document_of(ask, scope, options, self.refs)
-        ended = answered_runs(self.store, request, class_name=self.class_name)
-        untold = (run for run in ended if campaign_id_of(run, 0) not in told)
+        ended_runs = answered_runs(self.store, request, class_name=self.class_name)
+        untold = (run for run in ended_runs if campaign_id_of(run, 0) not in told)
         run = next(untold, None) or begin_run(
             self.store, request, class_name=self.class_name,
             machines=self.machines.at_most, at_least=self.machines.at_least,
         )  # fmt: skip
-        shown = RunTold(self.store, shared_study(run), watcher)
+        run_told = RunTold(self.store, shared_study(run), watcher)
 
         def outcome() -> CommitsResult | None:
             try:
-                now = shown.look(run.id)
-                if now is None:
+                current = run_told.look(run.id)
+                if current is None:
                     time.sleep(LOOK_S)
                     return None
             except KeyboardInterrupt as error:
                 raise detached(run) from error
-            if now.state is RunState.CANCELLED:  # it is not the watch that was told to stop
+            if current.state is RunState.CANCELLED:  # it is not the watch that was told to stop
                 raise InconclusiveError(f"run {run.id} was cancelled", hint="the next look asks it")
-            refuse_unanswered(now)
-            return CommitsResult.of_run(shown.campaigns, self.store)
+            refuse_unanswered(current)
+            return CommitsResult.of_run(run_told.campaigns, self.store)
 
         return outcome
 

@@ -48,12 +48,12 @@ class SearchStages(Watcher):
 
     def step(self, question: Question, step: Measure) -> None:
         ends = {self.reference, self.tip}
-        whole = {question.line[0], question.line[-1]} == ends
+        spans_ends = {question.line[0], question.line[-1]} == ends
         ratio = self._ratio(question)
         likely = step.outlook is not None and step.outlook.none < LIKELY
-        if whole and likely and ratio is not None and ratio > 1:
-            said = question.decider.words.said("slower", times(ratio))
-            note = f"so far {self.tip} {said} than {self.reference}"
+        if spans_ends and likely and ratio is not None and ratio > 1:
+            comparison = question.decider.words.said("slower", times(ratio))
+            note = f"so far {self.tip} {comparison} than {self.reference}"
             if self.stage is None:
                 self._begin(AlarmState.NEW, note)
             if self.stage is AlarmState.NEW and not set(step.candidates) <= ends:
@@ -68,8 +68,10 @@ class SearchStages(Watcher):
         """How much worse the tip is in the mean; None until both were measured."""
         means: list[float] = []
         for name in (self.tip, self.reference):
-            each = [one for one in self._samples if one.candidate_id == name and one.valid]
-            values = list(filter(None, map(question.decider.slowness, each)))
+            candidate_samples = [
+                sample for sample in self._samples if sample.candidate_id == name and sample.valid
+            ]
+            values = list(filter(None, map(question.decider.slowness, candidate_samples)))
             if not values:
                 return None
             means.append(sum(values) / len(values))
@@ -149,8 +151,8 @@ class AlarmLog:
         alarms = self._alarms
         events: list[AlarmEvent | None] = [*taken_back(alarms, tip), *unconfirmed(alarms, tip)]
         if tip.direction == "slower":
-            told = issue()
-            events.append(sighted(alarms, tip, same=same, title=told.title, text=told.body))
+            upstream = issue()
+            events.append(sighted(alarms, tip, same=same, title=upstream.title, text=upstream.body))
         self._keep(events)
 
     @property

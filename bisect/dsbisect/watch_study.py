@@ -107,57 +107,59 @@ HINT = "docs/watch.md has an example"
 
 def read_watch(path: Path, matrix: Matrix) -> WatchFile:
     """What a file asks for; MatrixError with all in it that is wrong, or not there."""
-    found = read_checked(path, WatchFile, hint=HINT).model_copy(update={"folder": path.parent})
-    problems = [*_contradictions(found, matrix), *_unknown_names(found, matrix)]
-    problems += () if problems else _unfit_loads(found, matrix)
+    watch = read_checked(path, WatchFile, hint=HINT).model_copy(update={"folder": path.parent})
+    problems = [*_contradictions(watch, matrix), *_unknown_names(watch, matrix)]
+    problems += () if problems else _unfit_loads(watch, matrix)
     refuse_problems(path, problems, hint=HINT)
-    return found
+    return watch
 
 
-def _contradictions(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
-    if not (asked.branches or asked.rows):
+def _contradictions(watch: WatchFile, matrix: Matrix) -> Iterator[Problem]:
+    if not (watch.branches or watch.rows):
         allowed = "no `branches` and no `rows`: there is nothing to watch"
         yield Problem(path=(), value=None, allowed=allowed)
-    if asked.branches and not asked.repository:
+    if watch.branches and not watch.repository:
         allowed = "without a `repository`; name a git URL or a checkout"
         yield Problem(path=("branches",), value=None, allowed=allowed)
-    if refused := refused_transport(asked.repository):
+    if refused := refused_transport(watch.repository):
         allowed = f"no repository is fetched by {refused}; what works: {TRANSPORTS_TOLD}"
-        yield Problem(path=("repository",), value=asked.repository, allowed=allowed)
-    branches = {branch.name for branch in asked.branches}
+        yield Problem(path=("repository",), value=watch.repository, allowed=allowed)
+    branches = {branch.name for branch in watch.branches}
     for key, names in (
-        ("branches", [branch.name for branch in asked.branches]),
-        ("rows", list(asked.rows)),
-        ("loads", [f"{load.workload}, by {load.metric}" for load in asked.loads]),
+        ("branches", [branch.name for branch in watch.branches]),
+        ("rows", list(watch.rows)),
+        ("loads", [f"{load.workload}, by {load.metric}" for load in watch.loads]),
     ):
-        for at, name in enumerate(names):
-            if name in names[:at]:
-                yield Problem(path=(key, at), value=name, allowed="is there twice; once is enough")
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Problem(
+                    path=(key, index), value=name, allowed="is there twice; once is enough"
+                )
     built = {row.id for row in matrix.rows if row.build is not None}
-    for at, name in enumerate(asked.rows):
+    for index, name in enumerate(watch.rows):
         if name in built:
             allowed = "is built from a source, which does not move; name the row below it"
-            yield Problem(path=("rows", at), value=name, allowed=allowed)
+            yield Problem(path=("rows", index), value=name, allowed=allowed)
         if name in branches:
             allowed = (
                 "a branch and a row, and nobody could tell them apart; watch one of them in a "
                 "file of its own, with another `id`"
             )
-            yield Problem(path=("rows", at), value=name, allowed=allowed)
+            yield Problem(path=("rows", index), value=name, allowed=allowed)
 
 
-def _unknown_names(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
+def _unknown_names(watch: WatchFile, matrix: Matrix) -> Iterator[Problem]:
     """Find what is nowhere; what is wrong in a workload file is told of that file."""
     looks: list[tuple[KeyPath, str, Callable[[], object]]] = [
-        (("settings",), asked.settings, partial(find_settings, matrix, asked.settings))
+        (("settings",), watch.settings, partial(find_settings, matrix, watch.settings))
     ]
-    for at, name in enumerate(asked.rows):
-        looks.append((("rows", at), name, partial(find_row, matrix, name)))
-    for at, load in enumerate(asked.loads):
-        here = ("loads", at)
+    for index, name in enumerate(watch.rows):
+        looks.append((("rows", index), name, partial(find_row, matrix, name)))
+    for index, load in enumerate(watch.loads):
+        load_path = ("loads", index)
         looks += [
-            ((*here, "workload"), load.workload, partial(asked.workload, load, matrix)),
-            ((*here, "metric"), load.metric, partial(find_metric, load.metric)),
+            ((*load_path, "workload"), load.workload, partial(watch.workload, load, matrix)),
+            ((*load_path, "metric"), load.metric, partial(find_metric, load.metric)),
         ]
     for path, value, look in looks:
         try:
@@ -169,37 +171,37 @@ def _unknown_names(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
             yield Problem(path=path, value=value, allowed=allowed)
 
 
-def _unfit_loads(asked: WatchFile, matrix: Matrix) -> Iterator[Problem]:
+def _unfit_loads(watch: WatchFile, matrix: Matrix) -> Iterator[Problem]:
     """Find loads that the rows cannot take, or that their metric says nothing of."""
-    settings = find_settings(matrix, asked.settings)
-    rows = tuple(map(matrix.row, asked.rows))
-    for at, load in enumerate(asked.loads):
-        loads = (asked.workload(load, matrix),)
+    settings = find_settings(matrix, watch.settings)
+    rows = tuple(map(matrix.row, watch.rows))
+    for index, load in enumerate(watch.loads):
+        loads = (watch.workload(load, matrix),)
         try:
             if rows:
                 refuse_shares(loads)
             check_loads(matrix, rows, without_shares(loads, load.metric), settings)
         except UsageError as error:
             allowed = f"{error.message}; {error.hint}"
-            yield Problem(path=("loads", at, "workload"), value=load.workload, allowed=allowed)
+            yield Problem(path=("loads", index, "workload"), value=load.workload, allowed=allowed)
 
 
-def understood_watch(asked: WatchFile, matrix: Matrix) -> list[str]:
+def understood_watch(watch: WatchFile, matrix: Matrix) -> list[str]:
     """What is watched, for readers."""
     loads = [
-        f"  under {load.workload} by {load.metric}: {asked.workload(load, matrix).title}"
-        for load in asked.loads
+        f"  under {load.workload} by {load.metric}: {watch.workload(load, matrix).title}"
+        for load in watch.loads
     ]
-    smallest = f"{asked.smallest_pct:g} %" if asked.smallest_pct else "as the noise allows"
-    whole = (
-        f"  {asked.id}: settings {asked.settings}; smallest difference: {smallest}; at most "
-        f"{asked.max_runs} runs of a search"
+    smallest = f"{watch.smallest_pct:g} %" if watch.smallest_pct else "as the noise allows"
+    heading = (
+        f"  {watch.id}: settings {watch.settings}; smallest difference: {smallest}; at most "
+        f"{watch.max_runs} runs of a search"
     )
     return [
-        whole,
-        *(f"  branch {each.name} since {each.since}" for each in asked.branches),
-        *((f"    of {asked.repository}",) if asked.branches else ()),
-        *(f"  row {name}" for name in asked.rows),
+        heading,
+        *(f"  branch {branch.name} since {branch.since}" for branch in watch.branches),
+        *((f"    of {watch.repository}",) if watch.branches else ()),
+        *(f"  row {name}" for name in watch.rows),
         *loads,
     ]
 
@@ -281,8 +283,8 @@ class WatchPass:
             for load in self.asked.loads:
                 yield branch, load
 
-    def _begun(self, each: tuple[WatchedBranch, WatchedLoad]) -> BranchLook | None:
-        branch, load = each
+    def _begun(self, pair: tuple[WatchedBranch, WatchedLoad]) -> BranchLook | None:
+        branch, load = pair
         series = self.asked.series(branch.name, load)
         tips = tips_of_series(self.store.findings("watched"), series)
         ask = self._ask(load, next_reference(tips, branch.since), branch.name)
@@ -297,8 +299,10 @@ class WatchPass:
         stages = self._log.stages(self.watcher, series, bad, scope.points)
         look = BranchLook(series=series, ask=ask, scope=scope, repository=repository, stages=stages)
         if len(scope.groups) > 1:
-            told = [campaign for tip in tips for campaign in tip.campaigns]
-            look.outcome = self.searches.begin(ask, scope, self.asked.options, stages, told)
+            known_campaigns = [campaign for tip in tips for campaign in tip.campaigns]
+            look.outcome = self.searches.begin(
+                ask, scope, self.asked.options, stages, known_campaigns
+            )
         return look
 
     def _ask(self, load: WatchedLoad, reference: str, tip: str) -> CommitsRequest:
@@ -317,22 +321,22 @@ class WatchPass:
     def _answered(self, look: BranchLook) -> WatchedTip | None:
         """The tip with its answer; None while that is searched."""
         if look.outcome is None:
-            said = "nothing that the server is made of has changed"
-            found = look.tip(direction="none", summary=said)
+            reason = "nothing that the server is made of has changed"
+            tip = look.tip(direction="none", summary=reason)
         else:
-            begun = time.monotonic()
+            begun_s = time.monotonic()
             try:
                 outcome = self._log.searched(look.series, look.ask.bad, look.stages, look.outcome)
             except CandidateError as error:
-                said, seconds = error.message.splitlines()[0], time.monotonic() - begun
-                found = look.tip(direction="impossible", summary=said, seconds=round(seconds, 1))
+                reason, seconds = error.message.splitlines()[0], time.monotonic() - begun_s
+                tip = look.tip(direction="impossible", summary=reason, seconds=round(seconds, 1))
             else:
                 if outcome is None:
                     return None
                 seconds = self.searches.seconds(outcome)
-                found = look.tip(**_facts(outcome), seconds=round(seconds, 1))
-                self._alarm(found, outcome, look.repository)
-        return self._log.told(found)
+                tip = look.tip(**_facts(outcome), seconds=round(seconds, 1))
+                self._alarm(tip, outcome, look.repository)
+        return self._log.told(tip)
 
     def _alarm(self, tip: WatchedTip, outcome: CommitsResult, repository: Repository) -> None:
         same = equivalents(repository, tip.named) if tip.named else ()
@@ -342,30 +346,30 @@ class WatchPass:
 def _facts(outcome: CommitsResult) -> dict[str, object]:
     """What a tip keeps of the search's answer."""
     findings = outcome.findings
-    whole = findings.whole
+    boundary = findings.whole
     first = next(iter(findings.culprits), None)
-    named = first.suspects[0].hash if first and len(first.suspects) == 1 else None
-    said = [culprit.answer for culprit in findings.culprits] or [whole.summary]
+    named_commit = first.suspects[0].hash if first and len(first.suspects) == 1 else None
+    sentences = [culprit.answer for culprit in findings.culprits] or [boundary.summary]
     return {
-        **answer_facts(whole, outcome.samples, findings.campaigns),
-        "named": named,
+        **answer_facts(boundary, outcome.samples, findings.campaigns),
+        "named": named_commit,
         "proved": first.proved if first else None,
-        "summary": "; ".join(said),
+        "summary": "; ".join(sentences),
     }
 
 
 def answer_facts(
-    found: Boundary, samples: Sequence[Sample], campaigns: tuple[str, ...]
+    boundary: Boundary, samples: Sequence[Sample], campaigns: tuple[str, ...]
 ) -> dict[str, object]:
     """What a tip keeps of any answer."""
-    turns = turns_of(samples, campaigns, found.metric)
+    turns = turns_of(samples, campaigns, boundary.metric)
     return {
-        "direction": found.direction,
-        "effect": found.effect,
-        "interval": found.effect_interval,
-        "confidence": found.confidence,
-        "smallest_pct": found.smallest_visible_pct,
-        "summary": found.summary,
+        "direction": boundary.direction,
+        "effect": boundary.effect,
+        "interval": boundary.effect_interval,
+        "confidence": boundary.confidence,
+        "smallest_pct": boundary.smallest_visible_pct,
+        "summary": boundary.summary,
         "campaigns": campaigns,
         "turns": PackedTurns.of(turns),
         "machines": machine_shares(turns, (sample.machine for sample in samples)),

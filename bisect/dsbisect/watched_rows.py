@@ -161,8 +161,8 @@ class OwnStates:
         if own is not None and own.key == image.key:
             return
         named = f"label=dsbisect.row={state_name(row, image)}"
-        made = self.engine.images("--filter", named, "--format", "{{.Repository}}:{{.Tag}}")
-        for reference in (*made.split(), image.reference):
+        references = self.engine.images("--filter", named, "--format", "{{.Repository}}:{{.Tag}}")
+        for reference in (*references.split(), image.reference):
             untag(self.engine, reference)
 
     def compared(self, look: RowLook, watcher: Watcher, options: SearchOptions) -> Campaign:
@@ -216,8 +216,8 @@ class RowsPass:
         for name in dict.fromkeys(self.asked.rows):
             row = find_row(self.matrix, name)
             try:
-                told = partial(self.watcher.preparing, name)
-                now = self.states.now(row, self._last(row), told)
+                progress = partial(self.watcher.preparing, name)
+                now = self.states.now(row, self._last(row), progress)
             except CandidateError as error:  # as where packages do not fit each other for a day
                 self.say(f"{name}: {error.message}")
                 continue
@@ -236,18 +236,18 @@ class RowsPass:
 
     def _forget_quiet(self, row: Row) -> None:
         """Remove states that no watch of this row needs."""
-        known = self.store.findings("watched")
-        tips = [tip for watch in watches_of(known) for tip in tips_of(known, watch)]
+        findings = self.store.findings("watched")
+        tips = [tip for watch in watches_of(findings) for tip in tips_of(findings, watch)]
         for key in quiet_states([tip for tip in tips if tip.moved and tip.series.branch == row.id]):
             if image := self._kept(key):
                 self.states.forget(row, image)
 
     def _last(self, row: Row) -> Image | None:
         """The state of the last look, if all of the row's series have seen it."""
-        known = self.store.findings("watched")
+        findings = self.store.findings("watched")
         series = (self.asked.series(row.id, load) for load in self.asked.loads)
-        tips = [tips_of_series(known, each) for each in series]
-        keys = {each[-1].tip if each else None for each in tips}
+        tips = [tips_of_series(findings, one_series) for one_series in series]
+        keys = {series_tips[-1].tip if series_tips else None for series_tips in tips}
         return self._kept(keys.pop()) if len(keys) == 1 else None
 
     def _looked_at(self, row: Row, load: WatchedLoad, now: Image) -> WatchedTip | None:
@@ -260,14 +260,14 @@ class RowsPass:
         before = self._kept(pinned)
         if before is None:
             return self._pinned(series, row, now, again=bool(tips))
-        asked = RowsAsked(
+        rows_asked = RowsAsked(
             matrix=self.matrix,
             workloads=(self.asked.workload(load, self.matrix),),
             settings=find_settings(self.matrix, self.asked.settings),
             metric=load.metric,
             keep=self.keep,
         )
-        look = RowLook(series=series, row=row, asked=asked, before=before, after=now)
+        look = RowLook(series=series, row=row, asked=rows_asked, before=before, after=now)
         self.say(f"{series}: {moved(row, before, now)}")
         return self._compared(look)
 
@@ -289,10 +289,10 @@ class RowsPass:
         return self._log.told(tip)
 
     def _compared(self, look: RowLook) -> WatchedTip:
-        begun, state = time.monotonic(), moved(look.row, look.before, look.after)
+        begun_s, state = time.monotonic(), moved(look.row, look.before, look.after)
 
         def tip(**facts: object) -> WatchedTip:
-            seconds = round(time.monotonic() - begun, 1)
+            seconds = round(time.monotonic() - begun_s, 1)
             return WatchedTip.model_validate(
                 {
                     "series": look.series, "at": moment(), "reference": look.before.key,
@@ -304,16 +304,16 @@ class RowsPass:
         try:
             campaign = self._searched(look)
         except CandidateError as error:
-            said = error.message.splitlines()[0]
-            return self._log.told(tip(direction="impossible", summary=f"{said} ({state})"))
+            reason = error.message.splitlines()[0]
+            return self._log.told(tip(direction="impossible", summary=f"{reason} ({state})"))
         samples, images = self.store.measured_in([campaign])
         boundary = campaign.boundary
         assert boundary is not None  # noqa: S101 - a finished campaign has an answer
         facts = answer_facts(boundary, samples, (campaign.id,))
-        found = tip(**facts | {"summary": f"{boundary.summary} ({state})"})
+        watched_tip = tip(**facts | {"summary": f"{boundary.summary} ({state})"})
         data = report_data(self.matrix, [campaign], samples, images)
-        self._log.seen(found, lambda: moved_issue(data, look.row, state))
-        return self._log.told(found)
+        self._log.seen(watched_tip, lambda: moved_issue(data, look.row, state))
+        return self._log.told(watched_tip)
 
     @property
     def _log(self) -> AlarmLog:

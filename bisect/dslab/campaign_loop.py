@@ -248,7 +248,9 @@ class CampaignOrder:
 
         What was ready or suspected before may have changed when it continues.
         """
-        identities = {each: self.lab.identities.get(each) for each in self.question.line}
+        identities = {
+            candidate: self.lab.identities.get(candidate) for candidate in self.question.line
+        }
         inputs: list[object] = [
             self.question.line,
             self.question.metric,
@@ -262,8 +264,8 @@ class CampaignOrder:
     @property
     def unfinished(self) -> Campaign | None:
         """The interrupted campaign of this question, in the same environment."""
-        same = [run for run in self._campaigns(finished=False) if run.kind == self.kind]
-        return same[-1] if same else None
+        own_campaigns = [run for run in self._campaigns(finished=False) if run.kind == self.kind]
+        return own_campaigns[-1] if own_campaigns else None
 
     @property
     def answers(self) -> list[Campaign]:
@@ -273,30 +275,36 @@ class CampaignOrder:
 
     def _campaigns(self, *, finished: bool) -> list[Campaign]:
         """Those of this question in the same environment, in time order."""
-        asked = (self.question.series_id, self.question.workload_id, self.question.settings_id)
-        same = self.store.campaigns(fingerprint=self.fingerprint, finished=finished)
+        asked_ids = (self.question.series_id, self.question.workload_id, self.question.settings_id)
+        alike = self.store.campaigns(fingerprint=self.fingerprint, finished=finished)
         return [
             campaign
-            for campaign in same
-            if (campaign.series_id, campaign.workload_id, campaign.settings_id) == asked
+            for campaign in alike
+            if (campaign.series_id, campaign.workload_id, campaign.settings_id) == asked_ids
         ]
 
     def answered_before(self, moment: str) -> Campaign | None:
         """The newest answer to this that existed at that moment."""
-        known = reversed(self.answers)
-        return next((each for each in known if (each.finished_at or "") <= moment), None)
+        answers = reversed(self.answers)
+        return next((answer for answer in answers if (answer.finished_at or "") <= moment), None)
 
     def run(self, listener: Listener) -> Campaign:
         """Go on until the answer, or until it is enough; an interrupted campaign continues.
 
         BusyError when another process has the same question in the same environment.
         """
-        asked = self.question
-        what = f"{asked.workload_id} on {asked.line[0]} to {asked.line[-1]}"
+        question = self.question
+        title = f"{question.workload_id} on {question.line[0]} to {question.line[-1]}"
         key = content_key(
-            [self.kind, asked.series_id, asked.workload_id, asked.settings_id, self.fingerprint]
+            [
+                self.kind,
+                question.series_id,
+                question.workload_id,
+                question.settings_id,
+                self.fingerprint,
+            ]
         )
-        with leased(self.store, key, what) as lease:
+        with leased(self.store, key, title) as lease:
             return _run(self, listener, lease)
 
 
@@ -328,15 +336,15 @@ def _run(order: CampaignOrder, listener: Listener, lease: Lease) -> Campaign:
 
 def _begun(order: CampaignOrder) -> Campaign:
     """A new campaign, stored before its first turn."""
-    asked = order.question
+    question = order.question
     campaign = Campaign(
         id=str(uuid.uuid4()),
         kind=order.kind,
-        line=asked.line,
-        series_id=asked.series_id,
-        workload_id=asked.workload_id,
-        settings_id=asked.settings_id,
-        metric=asked.metric,
+        line=question.line,
+        series_id=question.series_id,
+        workload_id=question.workload_id,
+        settings_id=question.settings_id,
+        metric=question.metric,
         started_at=_now(),
         fingerprint=order.fingerprint,
         unmeasured=dict(order.lab.unmeasurable),

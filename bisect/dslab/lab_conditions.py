@@ -51,7 +51,7 @@ class LabConditions:
             workloads=tuple(workloads),
             way=way_for(
                 available_cpus(), decider.name, duet=duet,
-                imports=any(each.stopped for each in workloads),
+                imports=any(workload.stopped for workload in workloads),
                 can_pin=engine.pins_cpus, can_move=engine.moves_cpus,
             ),
             keep=keep,
@@ -62,7 +62,7 @@ class LabConditions:
     @property
     def seed(self) -> Seed:
         content = largest(workload.content for workload in self.workloads)
-        sizes = {each.named: each.content.number for each in self.workloads}
+        sizes = {workload.named: workload.content.number for workload in self.workloads}
         if any(name.endswith(f"@{size}") for name, size in sizes.items() if size < content.number):
             raise WorkloadError(
                 f"workloads for directories of several sizes: {', '.join(sizes)}",
@@ -147,7 +147,7 @@ def _misfits(
 ) -> Iterator[tuple[str, str]]:
     driver = SYSTEMS[system]
     if not _answers(system, workload):
-        fit = [each.id for each in matrix.workloads if _answers(system, each)]
+        fit = [workload.id for workload in matrix.workloads if _answers(system, workload)]
         yield (
             (
                 f"workload {workload.id!r} uses {workload.protocol}, but {candidate!r} "
@@ -156,7 +156,7 @@ def _misfits(
             f"choose one that fits with --workload: {', '.join(fit) or 'the matrix has none'}",
         )
     elif workload.stopped and importer(driver) is None:
-        fit = [name for name, other in SYSTEMS.items() if importer(other)]
+        fit = [name for name, driver in SYSTEMS.items() if importer(driver)]
         yield (
             (
                 f"workload {workload.id!r} imports users into a stopped server, which the lab "

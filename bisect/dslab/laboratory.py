@@ -134,7 +134,7 @@ class Laboratory:
         with _at_a_time(WORKERS) as pool:
             # The load generator's image comes first: no row can be measured without it.
             loader: Future[Image | None] = pool.submit(self._load_generator)
-            work = {pool.submit(self._golden, each): each for each in candidates}
+            work = {pool.submit(self._golden, candidate): candidate for candidate in candidates}
             for future in as_completed(work):
                 candidate = work[future]
                 try:
@@ -154,8 +154,8 @@ class Laboratory:
             for candidate in candidates:
                 self.retire(candidate)
         self._even_ages(candidates)
-        known = self.goldens.keys() | self._refused.keys()
-        missing = [each for each in candidates if each not in known]
+        settled = self.goldens.keys() | self._refused.keys()
+        missing = [candidate for candidate in candidates if candidate not in settled]
         if len(missing) >= WORKERS:
             self.goldens |= self._at_once(missing, self._golden)
         if not self._conditions.of_start:  # else one would slow the other's start down
@@ -164,7 +164,10 @@ class Laboratory:
     def _start_together(self, candidates: Sequence[str]) -> None:
         """Servers that are to start; what each took is its share of the time for all."""
         filled = self.goldens.keys() - self._refused.keys() - self._benches.keys()
-        waiting, before_s = [each for each in candidates if each in filled], self.spent.each_s
+        waiting, before_s = (
+            [candidate for candidate in candidates if candidate in filled],
+            self.spent.each_s,
+        )
         if len(waiting) < WORKERS:
             return
         started = self._at_once(waiting, self._bench)
@@ -178,21 +181,23 @@ class Laboratory:
 
     def _at_once(self, candidates: Sequence[str], make: Callable[[str], T]) -> dict[str, T]:
         """What is made of each; the error of one that fails is kept for ``ready``."""
-        made: dict[str, T] = {}
+        results: dict[str, T] = {}
         with _at_a_time(MOST_BUILDS) as pool:
-            for candidate, future in [(each, pool.submit(make, each)) for each in candidates]:
+            for candidate, future in [
+                (candidate, pool.submit(make, candidate)) for candidate in candidates
+            ]:
                 try:
-                    made[candidate] = future.result()
+                    results[candidate] = future.result()
                 except CandidateError as error:
                     self._refused[candidate] = error
-        return made
+        return results
 
     def _even_ages(self, candidates: Sequence[str]) -> None:
         """Start servers again that have served more than those that they are compared with.
 
         What a server does leaves traces in it: one that leaks grows, and costs more with its age.
         """
-        most = min((self._served[each] for each in candidates), default=0) + AGES_APART
+        most = min((self._served[candidate] for candidate in candidates), default=0) + AGES_APART
         for candidate in candidates:
             if self._served[candidate] > most:
                 self.retire(candidate)
@@ -215,10 +220,10 @@ class Laboratory:
         # what else the machine does changes no count
         measuring = partial(self.spent.on, "runs") if way.counts else self._measuring
         before_s = self.spent.each_s["runs"]
-        taken = way.take(turn, benches, measuring)
+        samples = way.take(turn, benches, measuring)
         once = turn.workload.writes or self._conditions.of_start  # then it is not measured again
-        for candidate, at, sample in zip(turn.candidates, benches, taken, strict=True):
-            if once or (not sample.valid and not at.usable):
+        for candidate, served, sample in zip(turn.candidates, benches, samples, strict=True):
+            if once or (not sample.valid and not served.usable):
                 self.retire(candidate)
             yield sample
         self._part(turn, (self.spent.each_s["runs"] - before_s) / len(turn.candidates))
@@ -235,7 +240,12 @@ class Laboratory:
         if turn.starts == "kept" or self._conditions.of_age:
             return
         with _at_a_time(WORKERS) as pool:
-            list(pool.map(self.retire, [each for each in serving if self._owed_s[each] <= 0]))
+            list(
+                pool.map(
+                    self.retire,
+                    [candidate for candidate in serving if self._owed_s[candidate] <= 0],
+                )
+            )
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
@@ -255,10 +265,10 @@ class Laboratory:
         golden = self.goldens[candidate]
         with (
             serve(self._engine, golden, cpus, inside=wrapper) as instance,
-            bench(self._engine, instance, loader, cpus, self.machine, procedure) as at,
+            bench(self._engine, instance, loader, cpus, self.machine, procedure) as served,
             self.spent.on("runs") if wrapper else self._measuring(),
         ):
-            yield at
+            yield served
 
     def retire(self, candidate: str) -> None:
         """Stop a candidate's servers; the next sample starts them again."""
@@ -275,7 +285,7 @@ class Laboratory:
         with self.spent.on("builds"):
             return load_image(
                 self._engine, matrix, tool,
-                progress=lambda what: self._progress(matrix.tools.loads[tool], what),
+                progress=lambda news: self._progress(matrix.tools.loads[tool], news),
             )  # fmt: skip
 
     def _wrapper_of_way(self) -> Wrapper | None:
@@ -295,8 +305,8 @@ class Laboratory:
         return second_tool_image(self._engine, self._conditions.matrix, progress=progress)
 
     def _golden(self, candidate: str) -> Golden:
-        def show(what: str) -> None:
-            self._progress(candidate, what)
+        def show(news: str) -> None:
+            self._progress(candidate, news)
 
         with self.spent.on("builds"):
             image = self._supply.image(candidate, show)
@@ -325,12 +335,12 @@ class Laboratory:
     def _started(self, candidate: str, loader: Image | None) -> tuple[Bench, ExitStack]:
         cpus, keep = self._conditions.way.cpus, self._conditions.keep
         self._starts[candidate] += 1
-        with ExitStack() as made:
-            instance = made.enter_context(
+        with ExitStack() as stack:
+            instance = stack.enter_context(
                 serve(self._engine, self.goldens[candidate], cpus, inside=self._wrapper, keep=keep)
             )
             with instance.needed():
-                place = made.enter_context(
+                place = stack.enter_context(
                     bench(
                         self._engine,
                         instance,
@@ -342,7 +352,7 @@ class Laboratory:
                         keep=keep,
                     )
                 )
-            return place, self._resources.enter_context(made.pop_all())
+            return place, self._resources.enter_context(stack.pop_all())
 
 
 @contextmanager

@@ -42,8 +42,8 @@ class SpentTime:
 
     def since_last(self) -> dict[str, float]:
         """The same since it was asked this before, as ``TurnTime`` has it."""
-        told, self._told = self._told, dict(self.each_s)
-        return {f"{kind}_s": round(self._told[kind] - told[kind], 3) for kind in KINDS}
+        earlier, self._told = self._told, dict(self.each_s)
+        return {f"{kind}_s": round(self._told[kind] - earlier[kind], 3) for kind in KINDS}
 
     def _change(self, kind: Kind, by: int) -> None:
         with self._lock:

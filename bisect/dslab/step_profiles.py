@@ -68,11 +68,11 @@ def stored_pair(
     metric: str,
 ) -> ProfilePair:
     """The pair that is known of a campaign, otherwise all that this lab can tell."""
-    for known in stored_profiles(store, [campaign_id]):
-        return known
+    for stored_pair in stored_profiles(store, [campaign_id]):
+        return stored_pair
     pair = profile_pair(campaign_id, names, workload, lab, watcher, metric=metric)
-    for known in stored_profiles(store, [campaign_id]):  # by another machine meanwhile
-        return known
+    for stored_pair in stored_profiles(store, [campaign_id]):  # by another machine meanwhile
+        return stored_pair
     if pair.whole:  # the next run tries again what could not be had
         store.put(pair.finding)
     return pair
@@ -104,16 +104,16 @@ def profile_pair(
         looks["heap"] = (lab.heap_growth, "looking for memory that stays under")
     if metric in WAITS:
         looks["waits"] = (lab.thread_waits, "looking where threads wait under")
-    seen: dict[str, object] = {}
+    facts: dict[str, object] = {}
     for witness, (look, doing) in looks.items():
         sides, why = _both(names, workload, look, watcher, doing)
-        whole = tuple(sides[name] for name in names) if len(sides) == len(names) else ()
+        both_sides = tuple(sides[name] for name in names) if len(sides) == len(names) else ()
         if witness == "profiles":
-            seen |= {"before": sides.get(names[0]), "after": sides.get(names[1]), "note": why}
+            facts |= {"before": sides.get(names[0]), "after": sides.get(names[1]), "note": why}
         else:
-            seen |= {witness: whole, f"{witness}_note": why}
+            facts |= {witness: both_sides, f"{witness}_note": why}
     return ProfilePair(campaign_id=campaign_id, workload_id=workload.id, names=names).model_copy(
-        update=seen
+        update=facts
     )
 
 
@@ -128,24 +128,24 @@ def _both(
     doing: str,
 ) -> tuple[dict[str, Seen], str]:
     """What was seen of each side, as far as it went, and why it went no further."""
-    seen: dict[str, Seen] = {}
+    sightings: dict[str, Seen] = {}
     for name in names:
         watcher.preparing(name, f"{doing} {workload.id}")
         try:
-            if (found := look(name, workload)) is not None:
-                seen[name] = found
+            if (sighting := look(name, workload)) is not None:
+                sightings[name] = sighting
         except StoppedError:
             raise
         except DsbisectError as error:  # no profile changes an answer
-            return seen, f"{name}: {error.message.splitlines()[0]}"
-    return seen, ""
+            return sightings, f"{name}: {error.message.splitlines()[0]}"
+    return sightings, ""
 
 
 def sides_of(campaign: Campaign) -> tuple[str, str]:
     """The candidates to compare."""
-    found = campaign.boundary
-    if found is None:
+    boundary = campaign.boundary
+    if boundary is None:
         raise AssertionError(f"campaign {campaign.id} has no answer")
-    if found.found and found.before and found.after:
-        return found.before, found.after
-    return found.line[0], found.line[-1]
+    if boundary.found and boundary.before and boundary.after:
+        return boundary.before, boundary.after
+    return boundary.line[0], boundary.line[-1]

@@ -31,41 +31,41 @@ class LabWitnesses:
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile:
         """Where a candidate's CPU time goes under a load."""
-        with self.lab.apart(candidate) as at:
-            return take_profile(at, workload)
+        with self.lab.apart(candidate) as bench:
+            return take_profile(bench, workload)
 
     def server_times(self, candidate: str, workload: Workload) -> ServerTimes | None:
         """How long its operations take by its own log; None if it has no such log."""
-        with self.lab.apart(candidate) as at:
-            return take_times(at, workload)
+        with self.lab.apart(candidate) as bench:
+            return take_times(bench, workload)
 
     def function_counts(self, candidate: str, workload: Workload) -> FunctionCounts:
         """How many instructions each function has."""
-        with self.lab.apart(candidate, self.lab.valgrind()) as at:
-            return take_function_counts(at, workload)
+        with self.lab.apart(candidate, self.lab.valgrind()) as bench:
+            return take_function_counts(bench, workload)
 
     def heap_growth(self, candidate: str, workload: Workload) -> HeapGrowth:
         """Where memory stays after its operations."""
-        with self.lab.apart(candidate, in_massif(self.lab.valgrind().image)) as at:
-            return take_heap_growth(at, workload)
+        with self.lab.apart(candidate, in_massif(self.lab.valgrind().image)) as bench:
+            return take_heap_growth(bench, workload)
 
     def thread_waits(self, candidate: str, workload: Workload) -> ThreadWaits:
         """Where its threads wait."""
-        with self.lab.apart(candidate) as at:
-            return take_thread_waits(at, workload)
+        with self.lab.apart(candidate) as bench:
+            return take_thread_waits(bench, workload)
 
     def second_tool(self, candidate: str, workload: Workload) -> ToolRuns | None:
         """What its operations cost by another tool; None for loads that no other tool makes."""
         loader = self.lab.second_tool() if makes(workload) else None
         if loader is None:
             return None
-        with self.lab.apart(candidate, loader=loader) as at:
-            return take_tool_runs(at, workload)
+        with self.lab.apart(candidate, loader=loader) as bench:
+            return take_tool_runs(bench, workload)
 
     def configuration(self, candidate: str) -> Mapping[str, str]:
         """How its server is set; nothing of a kind that does not tell."""
-        with self.lab.apart(candidate) as at:
-            system = at.instance.system
+        with self.lab.apart(candidate) as bench:
+            system = bench.instance.system
             if not isinstance(system, Configured):
                 return {}
-            return system.configuration(at.instance.endpoint)
+            return system.configuration(bench.instance.endpoint)

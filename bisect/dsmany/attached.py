@@ -65,8 +65,10 @@ def begin_run(
     return run
 
 
-def _with_numbers(connection: Connection, seen: SharedRun, numbers: dict[str, int]) -> SharedRun:
-    run = get_document(connection, SharedRun, seen.id, lock=True) or seen
+def _with_numbers(
+    connection: Connection, known_run: SharedRun, numbers: dict[str, int]
+) -> SharedRun:
+    run = get_document(connection, SharedRun, known_run.id, lock=True) or known_run
     changed = run.model_copy(update=numbers)
     if changed != run:
         change_document(connection, changed)
@@ -76,7 +78,7 @@ def _with_numbers(connection: Connection, seen: SharedRun, numbers: dict[str, in
 def answered_runs(
     store: Store, request: Mapping[str, JsonValue], *, class_name: str
 ) -> list[SharedRun]:
-    """The runs of this request that have their answers, the newest first."""
+    """Return the runs of this request that have their answers, the newest first."""
     key = _key(request, class_name)
     return store.find(SharedRun, of=(key,), state=RunState.DONE)[::-1]
 
@@ -86,16 +88,16 @@ def _key(request: Mapping[str, JsonValue], class_name: str) -> str:
 
 
 def named_run(store: Store, start: str) -> SharedRun:
-    """The one run whose id begins so; UsageError with those that there are."""
+    """Return the one run whose id begins so; UsageError with those that there are."""
     runs = store.find(SharedRun)
-    found = [run for run in runs if run.id.startswith(start)]
-    if len(found) != 1:
-        known = ", ".join(f"{run.id[:8]} ({run.state})" for run in runs[-5:])
+    runs_named = [run for run in runs if run.id.startswith(start)]
+    if len(runs_named) != 1:
+        latest = ", ".join(f"{run.id[:8]} ({run.state})" for run in runs[-5:])
         raise UsageError(
-            f"{len(found)} runs in {store} begin with {start!r}",
-            hint=f"the latest: {known}" if known else "there are none yet",
+            f"{len(runs_named)} runs in {store} begin with {start!r}",
+            hint=f"the latest: {latest}" if latest else "there are none yet",
         )
-    return found[0]
+    return runs_named[0]
 
 
 def cancel_run(store: Store, run: SharedRun) -> bool:
@@ -112,18 +114,18 @@ def cancel_run(store: Store, run: SharedRun) -> bool:
 def until_answered(
     store: Store, run: SharedRun, study: SharedStudy, watcher: Watcher
 ) -> tuple[Campaign, ...]:
-    """What a run has asked, once it has its answers; Ctrl-C leaves it to the machines."""
-    told = RunTold(store, study, watcher)
+    """Return what a run has asked, once it has its answers; Ctrl-C leaves it to the machines."""
+    run_watch = RunTold(store, study, watcher)
     try:
-        ended = told.until_ended(run.id)
+        ended_run = run_watch.until_ended(run.id)
     except KeyboardInterrupt as error:
         raise detached(run) from error
-    refuse_unanswered(ended)
-    return told.campaigns
+    refuse_unanswered(ended_run)
+    return run_watch.campaigns
 
 
 def detached(run: SharedRun) -> StoppedError:
-    """The error of a user who no longer waits."""
+    """Return the error of a user who no longer waits."""
     return StoppedError(
         f"detached: the machines go on with run {run.id}",
         hint=f"`dsbisect attach {run.id[:8]}` shows it again, `dsbisect cancel` ends it",
@@ -202,11 +204,13 @@ class RunTold:
         for turn in self._store.turns(campaign.id):
             if self._new(turn.id):
                 step = Measure(
-                    turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
+                    turn=turn.number,
+                    attempt=turn.attempt,
+                    candidates=turn.candidates,
                     why=f"{', '.join(turn.candidates)} on {names.get(turn.machine, turn.machine)}",
                     remaining=run.remaining,
                     outlook=self._outlook(run, campaign, turn),
-                )  # fmt: skip
+                )
                 self._watcher.step(question_of(campaign), step)
             for sample in samples:
                 of_it = (sample.turn, sample.attempt) == (turn.number, turn.attempt)
@@ -230,16 +234,16 @@ class RunTold:
         step = search_of(campaign).next_step(question_of(campaign), history)
         return step.outlook if isinstance(step, Wanted) else None
 
-    def _new(self, what: str) -> bool:
-        new = what not in self._known
-        self._known.add(what)
+    def _new(self, subject: str) -> bool:
+        new = subject not in self._known
+        self._known.add(subject)
         return new
 
-    def _say(self, row: str, what: str) -> None:
-        """A state that lasts is told once."""
-        if what and what != self._state:
-            self._watcher.preparing(row, what)
-        self._state = what
+    def _say(self, row: str, state: str) -> None:
+        """Tell a state that lasts once."""
+        if state and state != self._state:
+            self._watcher.preparing(row, state)
+        self._state = state
 
 
 def _doing(run: SharedRun, fleet: Sequence[FleetMember], names: Mapping[str, str]) -> str:
@@ -249,30 +253,33 @@ def _doing(run: SharedRun, fleet: Sequence[FleetMember], names: Mapping[str, str
     if run.state is not RunState.RUNNING:
         return ""
     fit = fit_for(run, fleet)
-    begun = not awaits_more(run, fleet)
-    if not fit or not begun:
-        return _awaited(1 if begun else run.at_least, run.class_name, fit)
+    has_begun = not awaits_more(run, fleet)
+    if not fit or not has_begun:
+        return _awaited(1 if has_begun else run.at_least, run.class_name, fit)
     if run.alone:
         return f"{'profiled' if run.answered else 'prepared'} by {names.get(run.alone, run.alone)}"
     if len(fit) < run.at_least:
-        left = ", ".join(machine.name for machine in fit)
-        return f"goes on with {left} alone, though at least {run.at_least} machines were asked for"
+        names_left = ", ".join(machine.name for machine in fit)
+        return (
+            f"goes on with {names_left} alone, though at least {run.at_least} machines were "
+            "asked for"
+        )
     return ""
 
 
 def _awaited(number: int, class_name: str, fit: Sequence[FleetMachine]) -> str:
-    """How many machines a run waits for, and how many are there, of which class."""
+    """Return how many machines a run waits for, and how many are there, of which class."""
     if number == 1:
         return "waiting for a machine: `dsbisect machines` shows who is there"
-    there = f"{len(fit)} there, of class {fit[0].class_name}" if fit else "none is there"
+    presence = f"{len(fit)} there, of class {fit[0].class_name}" if fit else "none is there"
     return (
-        f"waiting for {number} machines of {class_name or 'one class'}: {there}; "
+        f"waiting for {number} machines of {class_name or 'one class'}: {presence}; "
         "`dsbisect machines` shows all"
     )
 
 
 def refuse_unanswered(run: SharedRun) -> None:
-    """An error for a run that ended without answers."""
+    """Return an error for a run that ended without answers."""
     if run.state is RunState.CANCELLED:
         raise StoppedError(
             f"run {run.id} was cancelled; every finished sample is stored",

@@ -33,9 +33,9 @@ class MachineCount:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """From ``N`` (at most) or ``A..B``; UsageError for anything else."""
-        found = MACHINES.fullmatch(text)
-        at_least, at_most = (int(part or 1) for part in found.groups()) if found else (1, 0)
+        """Read ``N`` (at most) or ``A..B``; UsageError for anything else."""
+        match = MACHINES.fullmatch(text)
+        at_least, at_most = (int(part or 1) for part in match.groups()) if match else (1, 0)
         if at_least > at_most:
             raise UsageError(
                 f"--machines {text}: neither a number above 0 nor a range of two",
@@ -64,15 +64,15 @@ def class_of(machine: Machine) -> str:
 
 
 def strayed(sample: Sample, machine: str, class_name: str) -> str:
-    """Why a sample is not what that machine of that class was to measure; empty if it is."""
+    """Return why a sample is not what that machine of that class was to measure; empty if it is."""
     if sample.machine.id != machine:
         return f"a sample is of another machine, {sample.machine.id[:8]}"
-    found = class_of(sample.machine)
-    return "" if found == class_name else f"a sample is of another class, {found}"
+    class_found = class_of(sample.machine)
+    return "" if class_found == class_name else f"a sample is of another class, {class_found}"
 
 
 def told_abilities(can: Abilities | None) -> str:
-    """What a machine can do, in words."""
+    """Return what a machine can do, in words."""
     if can is None:
         return "can: unknown"
     counters = "hardware counters" if can.counters else "no hardware counters"
@@ -81,14 +81,14 @@ def told_abilities(can: Abilities | None) -> str:
 
 
 def fleet_of(store: Store) -> list[FleetMember]:
-    """Every machine that is known, by name."""
+    """Return every machine that is known, by name."""
     here = place_id()
     with store.database.reading() as connection:
-        held = machine_holders(connection)
+        holders = machine_holders(connection)
         machines = find_machines(connection)
     members: list[FleetMember] = []
     for machine, why in machines:
-        holder, silent_s = held.get(machine.id, (None, None))
+        holder, silent_s = holders.get(machine.id, (None, None))
         alive = (
             holder is not None
             and silent_s is not None
@@ -99,24 +99,24 @@ def fleet_of(store: Store) -> list[FleetMember]:
 
 
 def fit_for(run: SharedRun, fleet: Sequence[FleetMember]) -> tuple[FleetMachine, ...]:
-    """Machines that may take turns of a run now: alive, not drained, of its one class."""
-    there = [
+    """Return machines that may take turns of a run now: alive, not drained, of its one class."""
+    usable = [
         member.machine
         for member in fleet
         if member.alive and not member.machine.drained and member.machine.id not in run.left_out
     ]
-    wanted = run.prepared.class_name if run.prepared else run.class_name or _largest(there)
-    return tuple(machine for machine in there if machine.class_name == wanted)
+    class_wanted = run.prepared.class_name if run.prepared else run.class_name or _largest(usable)
+    return tuple(machine for machine in usable if machine.class_name == class_wanted)
 
 
 def awaits_more(run: SharedRun, fleet: Sequence[FleetMember]) -> bool:
     """Whether a run has yet to begin, with too few machines; once begun, any number will do."""
-    begun = run.prepared is not None or bool(run.preparing)
-    return not begun and len(fit_for(run, fleet)) < run.at_least
+    has_begun = run.prepared is not None or bool(run.preparing)
+    return not has_begun and len(fit_for(run, fleet)) < run.at_least
 
 
 def _largest(machines: Sequence[FleetMachine]) -> str:
-    """The class that most of them have; of equals the first by name."""
+    """Return the class that most of them have; of equals the first by name."""
     counted = Counter(machine.class_name for machine in machines)
     return min(counted, key=lambda name: (-counted[name], name), default="")
 
@@ -127,7 +127,7 @@ def free_for(
     busy: Collection[str],
     load: Mapping[str, int] | None = None,
 ) -> tuple[FleetMachine, ...]:
-    """Those of them that have no turn of this run, as many as the run may still use.
+    """Return those of them that have no turn of this run, as many as the run may still use.
 
     First the one that prepared it and those that had turns of it, which have built what others have
     yet to build; then those with the smallest ``load``: turns of any run.
@@ -135,39 +135,42 @@ def free_for(
     fit = fit_for(run, fleet)
     at_work = sum(machine.id in busy for machine in fit)
     free = [machine for machine in fit if machine.id not in busy]
-    known, waiting = {run.preparing, *run.took_part}, load or {}
-    free.sort(key=lambda each: (each.id not in known, waiting.get(each.id, 0)))
+    builders, waiting = {run.preparing, *run.took_part}, load or {}
+    free.sort(key=lambda machine: (machine.id not in builders, waiting.get(machine.id, 0)))
     return tuple(free[: max(0, run.machines - at_work)])
 
 
 def may_advance(run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]) -> bool:
-    """Whether planning could change a run: a machine is lost, free, or none is at work."""
+    """Return whether planning could change a run: a machine is lost, free, or none is at work."""
     if run.alone is not None:
         return not run.alone or bool(lost_to(run, fleet, [run.alone]))
     return not busy or bool(lost_to(run, fleet, busy)) or bool(free_for(run, fleet, busy))
 
 
 def lost_to(run: SharedRun, fleet: Sequence[FleetMember], busy: Collection[str]) -> set[str]:
-    """Of machines with a turn those that will not end it: dead, forgotten or left out."""
+    """Return the machines that will not end their turn: dead, forgotten or left out."""
     living = {member.machine.id for member in fleet if member.alive}
     return {machine for machine in busy if machine not in living or machine in run.left_out}
 
 
 def campaign_id_of(run: SharedRun, number: int) -> str:
-    """Of its question of that number; whoever asks first stores the campaign."""
+    """Return the id of a run's question by its number; whoever asks first stores the campaign."""
     return str(uuid.uuid5(NAMESPACE, f"{run.id}/question/{number}"))
 
 
 def planned_turns(store: Store, runs: Iterable[SharedRun]) -> dict[str, list[Turn]]:
-    """What machines have of these runs, by a run's id; asked for all runs at once."""
-    asked, number, run_of = list(runs), 0, dict[str, str]()
-    while asked:
-        ids = {campaign_id_of(run, number): run for run in asked}
-        there = store.campaigns_there(ids)
-        run_of |= {each: ids[each].id for each in there}
-        asked, number = [ids[each] for each in ids if each in there], number + 1
-    found: dict[str, list[Turn]] = {}
+    """Return what machines have of these runs, by a run's id; asked for all runs at once."""
+    open_runs, number, run_of = list(runs), 0, dict[str, str]()
+    while open_runs:
+        ids = {campaign_id_of(run, number): run for run in open_runs}
+        campaign_ids = store.campaigns_there(ids)
+        run_of |= {campaign_id: ids[campaign_id].id for campaign_id in campaign_ids}
+        open_runs, number = (
+            [ids[campaign_id] for campaign_id in ids if campaign_id in campaign_ids],
+            number + 1,
+        )
+    turns_by_run: dict[str, list[Turn]] = {}
     for turn in store.planned_turns():
         if turn.campaign_id in run_of:
-            found.setdefault(run_of[turn.campaign_id], []).append(turn)
-    return found
+            turns_by_run.setdefault(run_of[turn.campaign_id], []).append(turn)
+    return turns_by_run

@@ -48,7 +48,7 @@ class JobHandler(Protocol):
 
 
 def shared_place(url: str) -> Location:
-    """The place of a database that machines can share; UsageError when it is a file."""
+    """Return the place of a database that machines can share; UsageError when it is a file."""
     location = locate(url)
     if location.file is not None:
         raise UsageError(
@@ -66,7 +66,7 @@ class JobQueue:
 
     @classmethod
     def of(cls, store: Store) -> JobQueue:
-        """The queue in this store's database; its tables are made when they are missing."""
+        """Return the queue in this store's database; its tables are made when they are missing."""
         queue = cls(location=store.database.location)
         with store.database.writing() as connection:
             connection.execute(text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
@@ -120,10 +120,13 @@ class JobQueue:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         app = self._app(
             PsycopgConnector(
-                conninfo=conninfo(self.location), kwargs=connecting(self.location),
-                timeout=POOL_WAIT_S, min_size=1, max_size=6,
+                conninfo=conninfo(self.location),
+                kwargs=connecting(self.location),
+                timeout=POOL_WAIT_S,
+                min_size=1,
+                max_size=6,
             )
-        )  # fmt: skip
+        )
         _register(app, handler)
         try:
             async with app.open_async():
@@ -161,10 +164,10 @@ async def _until_refused(check: Callable[[], None]) -> None:
 
 async def _first_of(*coroutines: Coroutine[None, None, None]) -> None:
     """Wait for the first that ends: a worker does, without an error, when its database dies."""
-    tasks = [asyncio.create_task(each) for each in coroutines]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
+        finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in finished:
             await task
     finally:
         await _end(tasks, LEAVING_S + CHECK_S)
@@ -172,11 +175,11 @@ async def _first_of(*coroutines: Coroutine[None, None, None]) -> None:
 
 async def _end(tasks: Iterable[asyncio.Task[Any] | None], again_s: float) -> None:
     """Cancel until they end: a pool that connects swallows the first, and `run` would hang."""
-    left = {task for task in tasks if task is not None and not task.done()}
-    while left:
-        for task in left:
+    unfinished = {task for task in tasks if task is not None and not task.done()}
+    while unfinished:
+        for task in unfinished:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=again_s)
+        _, unfinished = await asyncio.wait(unfinished, timeout=again_s)
 
 
 def _register(app: App, handler: JobHandler) -> None:

@@ -58,30 +58,30 @@ class RegistryExchange:
         """What ``use`` makes of another machine's image; None when there is none that is right."""
 
         def taken() -> T | None:
-            given = self._given(kind, key)
-            if given is None:
+            image = self._given(kind, key)
+            if image is None:
                 return None
             began = self.now()
-            pulled(self.engine, self.registry, given.digest, key, reference, self._log)
+            pulled(self.engine, self.registry, image.digest, key, reference, self._log)
             self._away_s = 0.0
             try:
-                made = use()
+                outcome = use()
             except DsbisectError as error:
                 untag(self.engine, reference)
                 raise UnfitImageError(error.message) from error
             self._there.add((kind, key))
-            self.tell(f"{kind} {key}: made by {self._name(given)}, here after {self._s(began)}")
-            return made
+            self.tell(f"{kind} {key}: made by {self._name(image)}, here after {self._s(began)}")
+            return outcome
 
         return self._tried(f"{kind} {key}", "made here", taken)
 
     def give(
-        self, kind: str, key: str, lay: Callable[[], AbstractContextManager[str]], *, made: bool
+        self, kind: str, key: str, lay: Callable[[], AbstractContextManager[str]], *, is_new: bool
     ) -> None:
         """Let others have what was made here, or was found and nobody gave before."""
 
         def given() -> None:
-            if not made and ((kind, key) in self._there or self._given(kind, key) is not None):
+            if not is_new and ((kind, key) in self._there or self._given(kind, key) is not None):
                 self._there.add((kind, key))
                 return
             began, tag = self.now(), f"{kind}-{self.architecture}-{key}"
@@ -102,8 +102,8 @@ class RegistryExchange:
 
         self._tried(f"{kind} {key}", "not given to others", given)
 
-    def _tried(self, what: str, instead: str, work: Callable[[], T | None]) -> T | None:
-        """None, and a line of why, where it does not work; nothing while the registry is away."""
+    def _tried(self, subject: str, instead: str, work: Callable[[], T | None]) -> T | None:
+        """Return None, and tell why, where it fails; do nothing while the registry is away."""
         with self._guard:
             if self.now() < self._left_alone_until:
                 return None
@@ -112,24 +112,24 @@ class RegistryExchange:
         except StoppedError:
             raise
         except UnfitImageError as error:
-            self.tell(f"{what}: {instead}: {error.message}")
+            self.tell(f"{subject}: {instead}: {error.message}")
         except (DsbisectError, OSError) as error:
-            told = error.message if isinstance(error, DsbisectError) else str(error)
+            reason = error.message if isinstance(error, DsbisectError) else str(error)
             with self._guard:
                 self._away_s = min(2 * self._away_s, LONGEST_AWAY_S) or AWAY_S
                 self._left_alone_until = self.now() + self._away_s
-            self.tell(f"{what}: {instead}: {told}; asked again in {self._away_s:.0f} s")
+            self.tell(f"{subject}: {instead}: {reason}; asked again in {self._away_s:.0f} s")
         return None
 
     def _given(self, kind: str, key: str) -> GivenImage | None:
-        """The one that was given last: who found an earlier one to be lost gave another."""
+        """Return the one that was given last: who found an earlier one to be lost gave another."""
         of_it = (given_key(kind, key, self.architecture),)
         return next(reversed(self.store.find(GivenImage, of=of_it, newest=MOST_GIVEN)), None)
 
-    def _name(self, given: GivenImage) -> str:
+    def _name(self, image: GivenImage) -> str:
         with self.store.database.reading() as connection:
             names = {machine.id: machine.name for machine, _ in find_machines(connection)}
-        return names.get(given.machine, given.machine)
+        return names.get(image.machine, image.machine)
 
     def _s(self, began: float) -> str:
         return f"{self.now() - began:.1f} s"

@@ -38,7 +38,7 @@ class RunNoise:
         return math.sqrt(self.squares / self.freedom) if self.freedom else 0.0
 
     def exceeds(self, calmest: RunNoise) -> bool:
-        """Whether it is larger by more than chance, and by enough to matter."""
+        """Return whether it is larger by more than chance, and by enough to matter."""
         if min(self.freedom, calmest.freedom) < FEWEST:
             return False
         ratio = (self.deviation / max(calmest.deviation, Belief.least_noise)) ** 2
@@ -48,44 +48,48 @@ class RunNoise:
 def run_noise(
     turns: Iterable[Turn], samples: Iterable[Sample], metric: Metric
 ) -> dict[str, RunNoise]:
-    """By machine, from one campaign's turns that ended."""
-    whole = {(turn.number, turn.attempt): turn for turn in turns if turn.state is TurnState.DONE}
+    """Return the noise by machine, from one campaign's turns that ended."""
+    turns_done = {
+        (turn.number, turn.attempt): turn for turn in turns if turn.state is TurnState.DONE
+    }
     runs: dict[str, list[tuple[int, str, float]]] = {}
     for sample in samples:
-        turn = whole.get((sample.turn, sample.attempt))
+        turn = turns_done.get((sample.turn, sample.attempt))
         value = metric.slowness(sample) if sample.valid else None
         if turn is not None and value:
             run = (turn.number, sample.candidate_id, math.log(value))
             runs.setdefault(turn.machine, []).append(run)
-    return {machine: _left(each) for machine, each in runs.items()}
+    return {machine: _left(machine_runs) for machine, machine_runs in runs.items()}
 
 
 def _left(runs: Sequence[tuple[int, str, float]]) -> RunNoise:
-    """What a speed of each turn and a level of each candidate do not explain."""
+    """Return what a speed of each turn and a level of each candidate do not explain."""
     turns, candidates, values = zip(*runs, strict=True)
     names, owner = np.unique(candidates, return_inverse=True)
     places = np.unique(turns, return_inverse=True)[1]
     columns = np.column_stack([np.eye(len(names))[owner], values])
     sizes = np.bincount(places)
-    sums = np.stack([np.bincount(places, weights=one) for one in columns.T], axis=1)
+    sums = np.stack([np.bincount(places, weights=column) for column in columns.T], axis=1)
     centred = columns - (sums / sizes[:, None])[places]
     levels, _, rank, _ = np.linalg.lstsq(centred[:, :-1], centred[:, -1], rcond=None)
-    rest = centred[:, -1] - centred[:, :-1] @ levels
+    deviations = centred[:, -1] - centred[:, :-1] @ levels
     freedom = len(values) - len(sizes) - int(rank)
-    return RunNoise(squares=float(rest @ rest) if freedom > 0 else 0.0, freedom=max(0, freedom))
+    return RunNoise(
+        squares=float(deviations @ deviations) if freedom > 0 else 0.0, freedom=max(0, freedom)
+    )
 
 
 def noisier(noises: Mapping[str, RunNoise], names: Mapping[str, str]) -> dict[str, str]:
-    """Machines whose runs vary too much, by id, with the reason; ``names`` is for people."""
-    known = {machine: each for machine, each in noises.items() if each.freedom >= FEWEST}
-    if not known:
+    """Return machines whose runs vary too much, by id, with the reason; ``names`` is for people."""
+    telling = {machine: noise for machine, noise in noises.items() if noise.freedom >= FEWEST}
+    if not telling:
         return {}
-    calmest = min(known, key=lambda machine: known[machine].deviation)
-    least = f"those of {names.get(calmest, calmest)} by {_percent(known[calmest])}"
+    calmest = min(telling, key=lambda machine: telling[machine].deviation)
+    least = f"those of {names.get(calmest, calmest)} by {_percent(telling[calmest])}"
     return {
-        machine: f"its runs of one candidate vary by {_percent(each)}, {least}"
-        for machine, each in known.items()
-        if each.exceeds(known[calmest])
+        machine: f"its runs of one candidate vary by {_percent(noise)}, {least}"
+        for machine, noise in telling.items()
+        if noise.exceeds(telling[calmest])
     }
 
 

@@ -45,14 +45,16 @@ Free = Callable[[SharedRun, set[str]], list[str]]
 
 
 def campaigns_of(store: Store, run: SharedRun) -> list[Campaign]:
-    """Those that a run has asked so far, in order."""
-    found: list[Campaign] = []
+    """Return those that a run has asked so far, in order."""
+    campaigns: list[Campaign] = []
     while True:
-        ids = [campaign_id_of(run, len(found) + number) for number in range(AT_ONCE)]
-        there = {campaign.id: campaign for campaign in store.get_all(Campaign, ids)}
-        found += (there[each] for each in ids if each in there)
-        if len(there) < AT_ONCE:
-            return found
+        ids = [campaign_id_of(run, len(campaigns) + number) for number in range(AT_ONCE)]
+        stored_campaigns = {campaign.id: campaign for campaign in store.get_all(Campaign, ids)}
+        campaigns += (
+            stored_campaigns[campaign_id] for campaign_id in ids if campaign_id in stored_campaigns
+        )
+        if len(stored_campaigns) < AT_ONCE:
+            return campaigns
 
 
 def settle_run(store: Store, run: SharedRun) -> None:
@@ -96,7 +98,7 @@ class _OpenQuestion:
         return {turn.machine for turn in self.turns}
 
     def look(self) -> Measure | Answer | Enough:
-        """What it wants next."""
+        """Return what it wants next."""
         self.step = advance(self.question, self.search, self.history, self.turns)
         if isinstance(self.step, Measure):
             self.remaining = self.step.remaining
@@ -129,25 +131,27 @@ class PlannedAnswers:
         fleet: Sequence[FleetMember],
         free: Free,
     ) -> Self:
-        """As the store has it; turns of machines that are lost are given up first."""
+        """Return what the store has of it; turns of machines that are lost are given up first."""
         prepared = run.prepared
         assert prepared is not None  # noqa: S101 - asked before
         campaigns = campaigns_of(store, run)
-        open_ids = [each.id for each in campaigns if each.boundary is None]
-        turns = {each: store.turns(each) for each in open_ids}
-        samples = {each: store.samples(campaign_id=each) for each in open_ids}
+        open_ids = [campaign.id for campaign in campaigns if campaign.boundary is None]
+        turns = {campaign_id: store.turns(campaign_id) for campaign_id in open_ids}
+        samples = {campaign_id: store.samples(campaign_id=campaign_id) for campaign_id in open_ids}
         if reasons := _strayed_turns(turns, samples, prepared.class_name):
             run = _without(store, run, fleet, reasons)
-            turns = {each: store.turns(each) for each in open_ids}
-            samples = {each: store.samples(campaign_id=each) for each in open_ids}
+            turns = {campaign_id: store.turns(campaign_id) for campaign_id in open_ids}
+            samples = {
+                campaign_id: store.samples(campaign_id=campaign_id) for campaign_id in open_ids
+            }
         calm, noisy = _without_noisy(
-            run, fleet, [each for each in campaigns if each.id in turns], turns, samples
+            run, fleet, [campaign for campaign in campaigns if campaign.id in turns], turns, samples
         )
         if noisy:
             run = calm
             with store.database.writing() as own:  # a machine's role may not: its samples count
                 give_up_turns(own, noisy)
-            turns = {each: store.turns(each) for each in open_ids}
+            turns = {campaign_id: store.turns(campaign_id) for campaign_id in open_ids}
         busy = _with_turns(turns)
         if lost := lost_to(run, fleet, busy):
             for campaign_id in turns:
@@ -155,15 +159,27 @@ class PlannedAnswers:
                 turns[campaign_id] = store.turns(campaign_id)
             busy -= lost
         return cls(
-            store=store, jobs=jobs, connection=connection, run=run, prepared=prepared,
-            campaigns=campaigns, turns=turns, samples=samples, free=free(run, busy), busy=busy,
-        )  # fmt: skip
+            store=store,
+            jobs=jobs,
+            connection=connection,
+            run=run,
+            prepared=prepared,
+            campaigns=campaigns,
+            turns=turns,
+            samples=samples,
+            free=free(run, busy),
+            busy=busy,
+        )
 
     @property
     def remaining(self) -> int:
         """Samples that are still expected of all that is open."""
-        each = [asked.remaining for asked in self.open]
-        return sum(left for left in each if left) if None not in each else self.run.remaining
+        remainders = [question.remaining for question in self.open]
+        return (
+            sum(remainder for remainder in remainders if remainder)
+            if None not in remainders
+            else self.run.remaining
+        )
 
     def __call__(
         self, question: Question, workload: Workload, search: Search, kind: CampaignKind
@@ -171,25 +187,28 @@ class PlannedAnswers:
         campaign = self._campaign(question, workload, search, kind)
         if campaign.boundary is None:
             search = search_of(campaign) if search.looks else search
-            asked = self._opened(campaign, question, workload, search)
-            step = asked.look() if self.free or not self.busy else None
+            open_question = self._opened(campaign, question, workload, search)
+            step = open_question.look() if self.free or not self.busy else None
             if not isinstance(step, Answer):
-                self.open.append(asked)
+                self.open.append(open_question)
                 raise UnansweredError
-            found, at = step.boundary, _now()
-            self.store.finish_campaign(campaign.id, found, at)
-            campaign = campaign.model_copy(update={"boundary": found, "finished_at": at})
+            boundary, finished_at = step.boundary, _now()
+            self.store.finish_campaign(campaign.id, boundary, finished_at)
+            campaign = campaign.model_copy(
+                update={"boundary": boundary, "finished_at": finished_at}
+            )
             self.campaigns = [
-                campaign if each.id == campaign.id else each for each in self.campaigns
+                campaign if stored_campaign.id == campaign.id else stored_campaign
+                for stored_campaign in self.campaigns
             ]
         return campaign
 
     def _campaign(
         self, question: Question, workload: Workload, search: Search, kind: CampaignKind
     ) -> Campaign:
-        """The stored campaign of a question, which is stored now if it is new."""
-        if there := asked_before(self.campaigns, question, kind):
-            return there
+        """Return the stored campaign of a question, which is stored now if it is new."""
+        if earlier := asked_before(self.campaigns, question, kind):
+            return earlier
         campaign = Campaign(
             id=campaign_id_of(self.run, len(self.campaigns)),
             kind=kind,
@@ -210,7 +229,7 @@ class PlannedAnswers:
     def _opened(
         self, campaign: Campaign, question: Question, workload: Workload, search: Search
     ) -> _OpenQuestion:
-        """A question with what was measured for it."""
+        """Return a question with what was measured for it."""
         prepared, turns = self.prepared, self.turns.setdefault(campaign.id, [])
         samples = self.samples.get(campaign.id, [])
         ends = ends_of(campaign, prepared)
@@ -218,60 +237,75 @@ class PlannedAnswers:
         if not search.looks:
             _refuse_missing(question, history)
         return _OpenQuestion(
-            campaign=campaign, question=question, workload=workload, search=search,
-            history=history, turns=turns,
-        )  # fmt: skip
+            campaign=campaign,
+            question=question,
+            workload=workload,
+            search=search,
+            history=history,
+            turns=turns,
+        )
 
     def give_turns(self) -> list[str]:
         """Give free machines turns, first of questions that have the fewest; the machines."""
-        given: list[str] = []
+        machines: list[str] = []
         waiting = list(self.open)
         while self.free and waiting:
-            asked = min(waiting, key=lambda each: each.under_way)
-            step = asked.step or asked.look()
+            open_question = min(waiting, key=lambda question: question.under_way)
+            step = open_question.step or open_question.look()
             if not isinstance(step, Measure):
-                waiting.remove(asked)
+                waiting.remove(open_question)
                 continue
-            machine = self._choice(asked)
+            machine = self._choice(open_question)
             self.free.remove(machine)
             turn = turn_of(
-                asked.campaign.id, step,
-                workload=asked.workload, way=self.prepared.procedure.way, machine=machine,
-            )  # fmt: skip
+                open_question.campaign.id,
+                step,
+                workload=open_question.workload,
+                way=self.prepared.procedure.way,
+                machine=machine,
+            )
             put(self.connection, turn)
             self.jobs.take(self.connection, self.run.id, turn)
-            asked.turns.append(turn)
-            asked.step = None
-            given.append(machine)
-        return given
+            open_question.turns.append(turn)
+            open_question.step = None
+            machines.append(machine)
+        return machines
 
-    def _choice(self, asked: _OpenQuestion) -> str:
+    def _choice(self, question: _OpenQuestion) -> str:
         """The machine that has its builds already; else one that has none of another question."""
-        others = {name for each in self.open if each is not asked for name in each.machines}
-        return min(self.free, key=lambda each: (each not in asked.machines, each in others))
+        busy_elsewhere = {
+            name
+            for other_question in self.open
+            if other_question is not question
+            for name in other_question.machines
+        }
+        return min(
+            self.free,
+            key=lambda machine: (machine not in question.machines, machine in busy_elsewhere),
+        )
 
 
 def _with_turns(turns: Mapping[str, Sequence[Turn]]) -> set[str]:
-    """The machines that have a turn to take."""
-    planned = (turn for each in turns.values() for turn in each)
+    """Return the machines that have a turn to take."""
+    planned = (turn for campaign_turns in turns.values() for turn in campaign_turns)
     return {turn.machine for turn in planned if turn.state is TurnState.PLANNED}
 
 
 def _strayed_turns(
     turns: Mapping[str, Sequence[Turn]], samples: Mapping[str, Sequence[Sample]], class_name: str
 ) -> dict[str, tuple[Turn, str]]:
-    """Turns whose samples say that they are of another machine or class, by id, with the reason.
+    """Return turns whose samples are of another machine or class, by id, with the reason.
 
     Each machine looks at its own samples; this is for one whose program does not.
     """
-    found: dict[str, tuple[Turn, str]] = {}
-    for campaign_id, each in turns.items():
-        taken = {(turn.number, turn.attempt): turn for turn in each}
+    strayed_turns: dict[str, tuple[Turn, str]] = {}
+    for campaign_id, campaign_turns in turns.items():
+        turns_by_number = {(turn.number, turn.attempt): turn for turn in campaign_turns}
         for sample in samples[campaign_id]:
-            turn = taken.get((sample.turn, sample.attempt))
+            turn = turns_by_number.get((sample.turn, sample.attempt))
             if turn is not None and (why := strayed(sample, turn.machine, class_name)):
-                found[turn.id] = turn, why
-    return found
+                strayed_turns[turn.id] = turn, why
+    return strayed_turns
 
 
 def _without(
@@ -304,8 +338,8 @@ def _without_noisy(
     noises: dict[str, RunNoise] = {}
     for campaign in campaigns:
         metric = find_metric(campaign.metric)
-        found = run_noise(turns[campaign.id], samples[campaign.id], metric)
-        for machine, noise in found.items():
+        campaign_noise = run_noise(turns[campaign.id], samples[campaign.id], metric)
+        for machine, noise in campaign_noise.items():
             noises[machine] = noises.get(machine, RunNoise()) + noise
     names = {member.machine.id: member.machine.name for member in fleet}
     why = {
@@ -316,28 +350,33 @@ def _without_noisy(
     calm = run.model_copy(update={"left_out": {**run.left_out, **why}})
     if not why or not fit_for(calm, fleet):
         return run, []
-    return calm, [turn.id for each in turns.values() for turn in each if turn.machine in why]
+    return calm, [
+        turn.id
+        for campaign_turns in turns.values()
+        for turn in campaign_turns
+        if turn.machine in why
+    ]
 
 
 def ends_of(campaign: Campaign, prepared: Prepared) -> Mapping[str, str]:
-    """What could not be measured before a search over commits began: as on one machine."""
+    """Return what could not be measured before a search over commits began: as on one machine."""
     return prepared.unmeasurable if campaign.kind == "commits" else {}
 
 
 def _refuse_missing(question: Question, history: History) -> None:
-    """InconclusiveError where nothing can be said without a candidate."""
+    """Raise InconclusiveError where nothing can be said without a candidate."""
     for name, why in history.unmeasurable.items():
         if name in question.line:
             raise InconclusiveError(f"{name} cannot be measured: {why}")
 
 
 def _fingerprint(question: Question, workload: Workload, search: Search, prepared: Prepared) -> str:
-    """As of a campaign of one machine; the class of machines stands for the machine."""
+    """Return that of a campaign of one machine; the class of machines stands for the machine."""
     inputs: list[object] = [
         question.line,
         question.metric,
         workload.model_dump(mode="json"),
-        {each: prepared.identities.get(each) for each in question.line},
+        {candidate: prepared.identities.get(candidate) for candidate in question.line},
         prepared.class_name,
         prepared.procedure.model_dump(mode="json"),
         *inputs_of(search),

@@ -102,7 +102,7 @@ class Coordinator:
     study_of: StudyOf
 
     def due(self) -> list[str]:
-        """The ids of runs that planning could change now."""
+        """Return the ids of runs that planning could change now."""
         runs = self.store.find(SharedRun, state=RunState.RUNNING)
         fleet, planned = fleet_of(self.store), planned_turns(self.store, runs)
         return [
@@ -113,10 +113,12 @@ class Coordinator:
 
     def advance(self, run_id: str) -> None:
         """Give free machines turns until none is free, or the run has its answers."""
-        seen = self.store.get(SharedRun, run_id)
-        if seen is None or seen.state is not RunState.RUNNING:
+        known_run = self.store.get(SharedRun, run_id)
+        if known_run is None or known_run.state is not RunState.RUNNING:
             return
-        study = self.study_of(seen) if seen.prepared else None  # before the lock: it may be fetched
+        study = (
+            self.study_of(known_run) if known_run.prepared else None
+        )  # before the lock: it may be fetched
         with self.store.database.writing() as connection:
             run = get_document(connection, SharedRun, run_id, lock=True)
             if run is None or run.state is not RunState.RUNNING:
@@ -145,21 +147,21 @@ class Coordinator:
         try:
             finding = study.answer(planned, self.store, prepared=run.prepared)
         except UnansweredError:
-            given = dict.fromkeys((*run.took_part, *planned.give_turns()))
+            machines = dict.fromkeys((*run.took_part, *planned.give_turns()))
             return planned.run.model_copy(
-                update={"remaining": planned.remaining, "took_part": tuple(given)}
+                update={"remaining": planned.remaining, "took_part": tuple(machines)}
             )
         if finding is not None:
             put_document(connection, finding)
-        done = planned.run.model_copy(update={"answered": study.profiled, "remaining": 0})
+        answered_run = planned.run.model_copy(update={"answered": study.profiled, "remaining": 0})
         if study.profiled:
-            return self._given_to_one(connection, done, fleet)
-        return done.model_copy(update={"state": RunState.DONE})
+            return self._given_to_one(connection, answered_run, fleet)
+        return answered_run.model_copy(update={"state": RunState.DONE})
 
     def _given_to_one(
         self, connection: Connection, run: SharedRun, fleet: Sequence[FleetMember]
     ) -> SharedRun:
-        """One machine prepares, or profiles; another one if it died or was left out."""
+        """Let one machine prepare, or profile; another one if it died or was left out."""
         if run.alone and not lost_to(run, fleet, [run.alone]):
             return run
         if awaits_more(run, fleet):
@@ -182,5 +184,5 @@ class Coordinator:
     def free(
         self, fleet: Sequence[FleetMember], run: SharedRun, busy: Collection[str]
     ) -> list[str]:
-        """The machines that may have a turn of this run now, the first choice first."""
+        """Return the machines that may have a turn of this run now, the first choice first."""
         return [machine.id for machine in free_for(run, fleet, busy, self._load())]

@@ -19,20 +19,20 @@ NOISE_ROUNDS, NOISE_ROUND_S = 6, 0.5
 
 
 def abilities_of(engine: Engine) -> Abilities:
-    """What a worker says of its machine; it runs perf once.
+    """Return what a worker says of its machine; it runs perf once.
 
     mmdebstrap makes bases of debs, and the container in which dnf makes those of RPMs.
     """
     bootstraps = shutil.which("mmdebstrap") is not None
     return Abilities(
-        families=tuple(each for each in Family if bootstraps or each not in BOOTSTRAP_OF),
+        families=tuple(family for family in Family if bootstraps or family not in BOOTSTRAP_OF),
         counters=host_counts(),
         pins_cpus=engine.pins_cpus,
     )
 
 
 def this_machine(engine: Engine, name: str) -> FleetMachine:
-    """What this machine can do, and how noisy it is now."""
+    """Return what this machine can do, and how noisy it is now."""
     cpus = available_cpus()
     machine = machine_now(engine, share_cpus(cpus, can_pin=engine.pins_cpus))
     return FleetMachine(
@@ -47,7 +47,7 @@ def this_machine(engine: Engine, name: str) -> FleetMachine:
 
 
 def _noise_pct(cpus: tuple[int, ...]) -> float:
-    """By how much the CPU time of one fixed piece of work varies here, as a standard deviation."""
+    """Return how much the CPU time of a fixed piece of work varies here: a standard deviation."""
     speeds: list[float] = []
     for _ in range(NOISE_ROUNDS):
         with Calibrator(cpus) as calibrator:

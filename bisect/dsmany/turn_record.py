@@ -27,7 +27,7 @@ class TurnGuard:
     turn_id: str
 
     def check(self) -> None:
-        """BusyError when the run has ended, or another machine was given the turn."""
+        """Raise BusyError when the run has ended, or another machine was given the turn."""
         run, turn = self.store.get(SharedRun, self.run_id), self.store.turn(self.turn_id)
         if run is None or run.state is not RunState.RUNNING:
             raise BusyError(f"run {self.run_id} has ended", hint="nothing is to be done")
@@ -57,7 +57,7 @@ class SharedState(CampaignState):
         super().add(sample)
 
     def put(self, turn: Turn) -> None:
-        """The end of a turn, what was measured and the job that follows: all of it, or nothing."""
+        """Store the end of a turn, its samples and the job that follows: all of it, or nothing."""
         if turn.state is TurnState.PLANNED:
             super().put(turn)
             return

@@ -74,15 +74,15 @@ class FleetWorker:
     def serve(self) -> None:
         """Be this machine until interrupted, or told to end by ``Lease.check``."""
         machine, database = self._machine, self._store.database
-        what = f"machine {machine.name}"
+        title = f"machine {machine.name}"
         with database.writing() as connection:  # a sign of life is of a machine that is there
             add_machine(connection, machine)
-        with leased(self._store, f"{LEASE}{machine.id}", what, every_s=BEAT_S) as lease:
+        with leased(self._store, f"{LEASE}{machine.id}", title, every_s=BEAT_S) as lease:
             with database.writing() as connection:
                 put_machine(connection, machine)
-            ended = threading.Event()
+            stopped = threading.Event()
             tidier = threading.Thread(
-                target=self._tidy, args=(ended, lease), name="tidy", daemon=True
+                target=self._tidy, args=(stopped, lease), name="tidy", daemon=True
             )
             tidier.start()
             try:
@@ -97,16 +97,16 @@ class FleetWorker:
                     self._unsettled = True
                     time.sleep(AGAIN_S)
             finally:
-                ended.set()
+                stopped.set()
                 tidier.join()
                 self._leave()
 
     def advance(self, run_id: str) -> None:
-        """A job: plan for a run."""
+        """Plan for a run: a job."""
         self._planned(run_id)
 
     def reap(self) -> None:
-        """A job: plan for all runs that wait for it, as what was to ask for it may have died."""
+        """Plan for all runs that wait for it, as what was to ask may have died: a job."""
         for run_id in self._plans.due():
             self._planned(run_id)
 
@@ -122,7 +122,7 @@ class FleetWorker:
             self._tell(f"run {run_id}: {_told(error)}")
 
     def prepare(self, run_id: str) -> None:
-        """A job: be the first to prepare a run's candidates; the others must find the same."""
+        """Be the first to prepare a run's candidates, a job; the others must find the same."""
         with self._at_work:
             run = self._running(run_id)
             if run is None or run.prepared or run.preparing != self._machine.id:
@@ -139,7 +139,7 @@ class FleetWorker:
                     self._close_lab()  # its rows may hold other packages than the first one's
 
     def profile(self, run_id: str) -> None:
-        """A job: profile both sides of what a run found, which ends it; no profile changes that."""
+        """Profile both sides of what a run found, a job that ends it; no profile changes that."""
         with self._at_work:
             run = self._running(run_id)
             if run is None or not run.answered or run.profiling != self._machine.id:
@@ -147,21 +147,21 @@ class FleetWorker:
             with self._left_out_of(run):
                 why = self._unprofiled(run)
                 with self._store.database.writing() as connection:
-                    now = get_document(connection, SharedRun, run_id, lock=True)
-                    if now is not None and now.state is RunState.RUNNING:
-                        done = {"state": RunState.DONE, "unprofiled": why}
-                        change_document(connection, now.model_copy(update=done))
+                    current = get_document(connection, SharedRun, run_id, lock=True)
+                    if current is not None and current.state is RunState.RUNNING:
+                        changes = {"state": RunState.DONE, "unprofiled": why}
+                        change_document(connection, current.model_copy(update=changes))
 
     def _unprofiled(self, run: SharedRun) -> str:
         """Take the profiles; why those that are missing are."""
         study, lab = self._study_of(run), self._lab_for(run)
         self._refuse_other(run, self._prepared(run, lab))
-        known = KnownAnswers(campaigns=campaigns_of(self._store, run))
-        pairs = study.profile(known, lab, self._store, self._watcher)
+        known_answers = KnownAnswers(campaigns=campaigns_of(self._store, run))
+        pairs = study.profile(known_answers, lab, self._store, self._watcher)
         return "; ".join(dict.fromkeys(why for pair in pairs for why in pair.notes))
 
     def take(self, run_id: str, turn_id: str) -> None:
-        """A job: take a turn; nothing where it is not, or no longer, this machine's."""
+        """Take a turn, a job; do nothing where it is not, or no longer, this machine's."""
         with self._at_work:
             run = self._running(run_id)
             turn = self._store.turn(turn_id)
@@ -177,29 +177,32 @@ class FleetWorker:
         campaign = store.campaign(turn.campaign_id)
         assert campaign is not None  # noqa: S101 - stored before its first turn
         samples = store.samples(campaign_id=campaign.id)
-        if any((each.turn, each.attempt) == (turn.number, turn.attempt) for each in samples):
+        if any((sample.turn, sample.attempt) == (turn.number, turn.attempt) for sample in samples):
             self._unsettled = True  # half of it was taken when the job came before
             return
         study, lab = self._study_of(run), self._lab_for(run)
         self._refuse_other(run, self._prepared(run, lab))
         with suppress(UnansweredError):  # as far as it is known
-            known = KnownAnswers(campaigns=campaigns_of(store, run))
-            study.introduce(turn.candidates, known, store)
+            known_answers = KnownAnswers(campaigns=campaigns_of(store, run))
+            study.introduce(turn.candidates, known_answers, store)
         record = SharedState(
             campaign_id=campaign.id,
             store=store,
             lease=TurnGuard(store=store, run_id=run.id, turn_id=turn.id),
             samples=samples,
-            by_id={each.id: each for each in store.turns(campaign.id)},
+            by_id={stored_turn.id: stored_turn for stored_turn in store.turns(campaign.id)},
             jobs=self._jobs,
             run_id=run.id,
             lab=lab,
             machine=self._machine,
         )
         step = Measure(
-            turn=turn.number, attempt=turn.attempt, candidates=turn.candidates,
-            why=", ".join(turn.candidates), remaining=run.remaining,
-        )  # fmt: skip
+            turn=turn.number,
+            attempt=turn.attempt,
+            candidates=turn.candidates,
+            why=", ".join(turn.candidates),
+            remaining=run.remaining,
+        )
         self._watcher.step(question_of(campaign), step)
         assert run.prepared is not None  # noqa: S101 - asked before
         ends = ends_of(campaign, run.prepared)
@@ -212,7 +215,7 @@ class FleetWorker:
         return run if run is not None and run.state is RunState.RUNNING else None
 
     def _lab_for(self, run: SharedRun) -> Laboratory:
-        """This machine's lab of a run; that of an earlier run is closed."""
+        """Return this machine's lab of a run; that of an earlier run is closed."""
         if self._lab is not None and self._lab[0] == run.id:
             return self._lab[1]
         self._close_lab()
@@ -239,7 +242,7 @@ class FleetWorker:
         )
 
     def _refuse_other(self, run: SharedRun, mine: Prepared) -> None:
-        """UnlikeError where this machine's candidates are not those of the first."""
+        """Raise UnlikeError where this machine's candidates are not those of the first."""
         first = run.prepared
         assert first is not None  # noqa: S101 - asked before
         differing = [
@@ -296,7 +299,7 @@ class FleetWorker:
             settle_run(self._store, changed)
 
     def _tidy(self, ended: threading.Event, lease: Lease) -> None:
-        """Between turns: end what was left begun, and close the lab of a run that has ended."""
+        """End, between turns, what was left begun, and close the lab of a run that has ended."""
         looked_s = time.monotonic()
         while not ended.wait(TIDY_S):
             try:
@@ -328,13 +331,15 @@ class FleetWorker:
         As where a connection is cut while the job is fetched or begun.
         """
         runs = self._store.find(SharedRun, state=RunState.RUNNING)
-        mine = {run.id for run in runs if run.alone == self._machine.id}
+        own_ids = {run.id for run in runs if run.alone == self._machine.id}
         turns = planned_turns(self._store, runs).values()
-        mine |= {turn.id for each in turns for turn in each if turn.machine == self._machine.id}
+        own_ids |= {
+            turn.id for run_turns in turns for turn in run_turns if turn.machine == self._machine.id
+        }
         with self._store.database.looking() as connection:
-            mine -= self._jobs.waiting(connection, self._machine.id)
-        self._unsettled |= bool(mine & self._forgotten)
-        self._forgotten = mine
+            own_ids -= self._jobs.waiting(connection, self._machine.id)
+        self._unsettled |= bool(own_ids & self._forgotten)
+        self._forgotten = own_ids
 
     def _settle(self) -> None:
         """End the turns that this machine began and will not go on with."""
@@ -354,7 +359,7 @@ class FleetWorker:
         self._unsettled = False
 
     def _leave(self) -> None:
-        """Containers are removed, and others get what this machine had."""
+        """Remove containers, and let others have what this machine had."""
         stop_all()
         if self._at_work.acquire(timeout=LEAVING_S):
             self._close_lab()
@@ -367,7 +372,7 @@ def _told(error: Exception) -> str:
 
 
 def _end_of(run: SharedRun, why: str) -> dict[str, object]:
-    """How a run ends that no machine can go on with: one that has its answers keeps them."""
+    """Return how a run ends that no machine can go on with: one that has its answers keeps them."""
     if run.answered:
         return {"state": RunState.DONE, "unprofiled": why}
     return {"state": RunState.FAILED, "why": why}
@@ -375,6 +380,6 @@ def _end_of(run: SharedRun, why: str) -> dict[str, object]:
 
 def _both(first: Prepared, mine: Prepared) -> tuple[object, object]:
     """What each says of the candidates that the first one prepared: more may have come since."""
-    here = {name: mine.identities.get(name) for name in first.identities}
-    failed = [set(each.unmeasurable) for each in (first, mine)]
-    return (first.identities, failed[0]), (here, failed[1])
+    own_identities = {name: mine.identities.get(name) for name in first.identities}
+    failed = [set(prepared.unmeasurable) for prepared in (first, mine)]
+    return (first.identities, failed[0]), (own_identities, failed[1])

@@ -142,9 +142,9 @@ def _rights() -> list[str]:
 
 
 def _policies() -> list[str]:
-    found: list[str] = []
+    statements: list[str] = []
     for table in sorted({table for table, *_ in POLICIES}):
-        found += [
+        statements += [
             f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;",
             f"DROP POLICY IF EXISTS {EVERYONE} ON {table};",
             f"CREATE POLICY {EVERYONE} ON {table} USING (true) WITH CHECK (true);",
@@ -154,11 +154,11 @@ def _policies() -> list[str]:
         using = f" USING ({before})" if before else ""
         check = f" WITH CHECK ({after})" if after else ""
         rule = f"AS RESTRICTIVE FOR {command} TO {GROUP}{using}{check}"
-        found += [
+        statements += [
             f"DROP POLICY IF EXISTS {policy} ON {table};",
             f"CREATE POLICY {policy} ON {table} {rule};",
         ]
-    return found
+    return statements
 
 
 def _keepers() -> list[str]:

@@ -66,21 +66,21 @@ class PooledStep:
 
 
 def build_scatter(groups: Groups) -> BuildScatter:
-    """The scatter by analysis of variance, with the interval of Tukey and Williams.
+    """Return the scatter by analysis of variance, with the interval of Tukey and Williams.
 
     Numbers of runs may differ: builds count equally, by their means (Thomas and Hultquist).
     """
     _refuse_few(groups)
     noise, freedom = _within(groups)
-    runs = len(groups) / sum(1 / len(each) for each in groups)  # the harmonic mean
-    between = runs * float(np.var([np.mean(each) for each in groups], ddof=1))
+    runs = len(groups) / sum(1 / len(group) for group in groups)  # the harmonic mean
+    between = runs * float(np.var([np.mean(group) for group in groups], ddof=1))
     of_builds = len(groups) - 1
     tail = (1 - SURE) / 2
 
     def bound(part: float) -> float:
-        """The variance of builds below which it lies with this chance, at least."""
-        left = between - noise * float(fdtri(of_builds, freedom, 1 - part))
-        return max(0.0, of_builds * left / (runs * float(chdtri(of_builds, part))))
+        """Return the variance of builds below which it lies with this chance, at least."""
+        excess = between - noise * float(fdtri(of_builds, freedom, 1 - part))
+        return max(0.0, of_builds * excess / (runs * float(chdtri(of_builds, part))))
 
     return BuildScatter(
         scatter_pct=pct_of(math.sqrt(max(0.0, (between - noise) / runs))),
@@ -92,14 +92,14 @@ def build_scatter(groups: Groups) -> BuildScatter:
 
 
 def pooled_step(before: Groups, after: Groups, level: float) -> PooledStep:
-    """How much more ``after`` costs: the error is that of the means of builds.
+    """Return how much more ``after`` costs: the error is that of the means of builds.
 
     These differ by the scatter of builds and by what is left of the noise, so both are in it.
     """
     sides = (before, after)
     for side in sides:
         _refuse_few(side)
-    means = [np.array([np.mean(each) for each in side]) for side in sides]
+    means = [np.array([np.mean(build) for build in side]) for side in sides]
     freedom = sum(len(side) - 1 for side in sides)
     common = sum(float(((side - side.mean()) ** 2).sum()) for side in means) / freedom
     error = math.sqrt(common * sum(1 / len(side) for side in sides))
@@ -110,7 +110,7 @@ def pooled_step(before: Groups, after: Groups, level: float) -> PooledStep:
         low=size - half,
         high=size + half,
         builds=min(map(len, sides)),
-        runs=sum(len(each) for side in sides for each in side),
+        runs=sum(len(build) for side in sides for build in side),
     )
 
 
@@ -118,8 +118,8 @@ def runs_each(groups: Groups, step: float) -> int:
     """How many runs of each build the noise asks for; what the means say has no part in it."""
     _refuse_few(groups)
     noise, _ = _within(groups)
-    wanted = math.ceil(noise / (step / FINE) ** 2) if step else MOST_RUNS
-    return min(max(wanted, PILOT_RUNS), MOST_RUNS)
+    runs = math.ceil(noise / (step / FINE) ** 2) if step else MOST_RUNS
+    return min(max(runs, PILOT_RUNS), MOST_RUNS)
 
 
 def needs_several(step: float, scatter: float | None) -> bool:
@@ -128,14 +128,14 @@ def needs_several(step: float, scatter: float | None) -> bool:
 
 
 def _within(groups: Groups) -> tuple[float, int]:
-    """The variance of runs of one build, and its degrees of freedom."""
-    freedom = sum(len(each) - 1 for each in groups)
-    return sum(float(np.var(each)) * len(each) for each in groups) / freedom, freedom
+    """Return the variance of runs of one build, and its degrees of freedom."""
+    freedom = sum(len(group) - 1 for group in groups)
+    return sum(float(np.var(group)) * len(group) for group in groups) / freedom, freedom
 
 
 def _refuse_few(groups: Groups) -> None:
     if len(groups) < LEAST_BUILDS or min(map(len, groups)) < LEAST_BUILDS:
-        counts = ", ".join(str(len(each)) for each in groups) or "none"
+        counts = ", ".join(str(len(group)) for group in groups) or "none"
         raise InconclusiveError(
             f"builds cannot be compared: usable runs of each build: {counts}",
             hint="two builds with two usable runs each are the least",
@@ -143,5 +143,5 @@ def _refuse_few(groups: Groups) -> None:
 
 
 def pct_of(log: float) -> float:
-    """A difference of logs in per cent, as it is shown."""
+    """Return a difference of logs in per cent, as it is shown."""
     return round(100 * math.expm1(log), 2)

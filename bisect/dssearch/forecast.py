@@ -68,11 +68,11 @@ class Rehearsed:
 
 
 def rehearse(search: Search, candidates: int, drop: float, noise: RunNoise, seed: int) -> Rehearsed:
-    """A step of ``drop`` (a log) at a place the seed decides."""
+    """Return a step of ``drop`` (a log) at a place the seed decides."""
     chance = np.random.default_rng([seed, candidates])
     line = tuple(f"c{number}" for number in range(candidates))
     step = int(chance.integers(1, candidates))
-    index = {name: at for at, name in enumerate(line)}
+    index = {name: place for place, name in enumerate(line)}
     speeds = np.random.default_rng([seed, candidates, SPEEDS])
     speed: list[float] = [0.0]
 
@@ -84,13 +84,13 @@ def rehearse(search: Search, candidates: int, drop: float, noise: RunNoise, seed
         rate = noise.rate_slope * own + noise.rate_rest * float(chance.normal())
         return SimulatedRun(cost=level + own, rate=-level - rate, start=turn + 1)
 
-    boundary, taken = walk(search, line, run)
-    named = boundary.found and boundary.after is not None
+    boundary, samples = walk(search, line, run)
+    names_step = boundary.found and boundary.after is not None
     return Rehearsed(
-        runs=sum(len(group) for group in taken.values()),
-        builds=len(taken),
-        named=named,
-        right=named and line[step] in boundary.suspects,
+        runs=sum(len(group) for group in samples.values()),
+        builds=len(samples),
+        named=names_step,
+        right=names_step and line[step] in boundary.suspects,
     )
 
 
@@ -115,16 +115,16 @@ class _MadeUp:
     serial: Iterator[int] = field(default_factory=count)
 
     def turn(self, step: Measure) -> TurnEnd:
-        taken: list[Sample] = []
+        samples: list[Sample] = []
         for name in step.candidates:
             run = self.run(name, step.turn)
             if run is None:
-                return TurnEnd(samples=tuple(taken), unmeasurable={name: "does not build"})
+                return TurnEnd(samples=tuple(samples), unmeasurable={name: "does not build"})
             sample = _sample(name, run, step.turn, next(self.serial))
             if run.value is not None:
                 sample.metrics[self.metric] = _measured(run.value, run.quantum)
-            taken.append(sample)
-        return TurnEnd(samples=tuple(taken))
+            samples.append(sample)
+        return TurnEnd(samples=tuple(samples))
 
 
 def _measured(value: float, quantum: float = 0.0) -> Measurement:
@@ -133,7 +133,7 @@ def _measured(value: float, quantum: float = 0.0) -> Measurement:
 
 
 def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
-    """Made without validation: a simulation takes thousands."""
+    """Make one without validation: a simulation takes thousands."""
     at_least = {} if run.at_least is None else {"cost": _measured(math.exp(run.at_least))}
     return Sample.model_construct(
         id=f"{name}/{number}",
@@ -148,10 +148,7 @@ def _sample(name: str, run: SimulatedRun, turn: int, number: int) -> Sample:
         at_least=at_least,
         duration_s=1.0,
         operations=1,
-        metrics={
-            "cost": _measured(math.exp(run.cost)),
-            "rate": _measured(math.exp(run.rate)),
-        },
+        metrics={"cost": _measured(math.exp(run.cost)), "rate": _measured(math.exp(run.rate))},
         machine=run.machine,
         facts={},
         calibrator_us=1.0,
@@ -204,63 +201,67 @@ class ForecastRequest:
     level: float
 
 
-def forecast(noise: Noise, wanted: ForecastRequest, search: Search, costs: Costs) -> Forecast:
+def forecast(noise: Noise, request: ForecastRequest, search: Search, costs: Costs) -> Forecast:
     """Simulate the search with that noise and that drop."""
-    done: list[Rehearsed] = []
-    drop = math.log1p(wanted.drop_pct / 100)
-    while len(done) < REHEARSALS and not _clear(done):
-        done.append(
-            rehearse(search, wanted.candidates, drop, noise.drawn(len(done)), seed=len(done))
+    rehearsals: list[Rehearsed] = []
+    drop = math.log1p(request.drop_pct / 100)
+    while len(rehearsals) < REHEARSALS and not _clear(rehearsals):
+        rehearsals.append(
+            rehearse(
+                search, request.candidates, drop, noise.drawn(len(rehearsals)), seed=len(rehearsals)
+            )
         )
-    taken = np.array([each.runs for each in done], dtype=np.float64)
-    builds = np.array([each.builds for each in done], dtype=np.float64)
-    right, wrong = (sum(hits) / len(done) for hits in _hits(done))
-    seconds = taken.mean() * costs.run_s + builds.mean() * (costs.start_s + costs.prepare_s)
+    runs = np.array([rehearsal.runs for rehearsal in rehearsals], dtype=np.float64)
+    builds = np.array([rehearsal.builds for rehearsal in rehearsals], dtype=np.float64)
+    right, wrong = (sum(hits) / len(rehearsals) for hits in _hits(rehearsals))
+    seconds = runs.mean() * costs.run_s + builds.mean() * (costs.start_s + costs.prepare_s)
     return Forecast(
         noise_pct=pct_of(noise.size),
         noise_interval_pct=(pct_of(noise.low), pct_of(noise.high)),
         pilot_runs=noise.runs,
-        drop_pct=wanted.drop_pct,
-        candidates=wanted.candidates,
-        smallest_visible_pct=pct_of(smallest_visible(noise.size, wanted.most_runs)),
-        runs=round(float(taken.mean()), 1),
-        most_runs=_exceeded_by_a_tenth(taken),
+        drop_pct=request.drop_pct,
+        candidates=request.candidates,
+        smallest_visible_pct=pct_of(smallest_visible(noise.size, request.most_runs)),
+        runs=round(float(runs.mean()), 1),
+        most_runs=_exceeded_by_a_tenth(runs),
         builds=round(float(builds.mean()), 1),
         hours=round(float(seconds) / 3600, 3),
         right=round(right, 3),
         wrong=round(wrong, 3),
-        right_error=round(_error(right, len(done)), 3),
-        wrong_error=round(_error(wrong, len(done)), 3),
-        rehearsals=len(done),
+        right_error=round(_error(right, len(rehearsals)), 3),
+        wrong_error=round(_error(wrong, len(rehearsals)), 3),
+        rehearsals=len(rehearsals),
     )
 
 
-def _hits(done: Sequence[Rehearsed]) -> tuple[list[bool], list[bool]]:
-    return [each.right for each in done], [each.wrong for each in done]
+def _hits(rehearsals: Sequence[Rehearsed]) -> tuple[list[bool], list[bool]]:
+    return [rehearsal.right for rehearsal in rehearsals], [
+        rehearsal.wrong for rehearsal in rehearsals
+    ]
 
 
-def _exceeded_by_a_tenth(taken: Floats) -> float:
-    """The 90th percentile of a future search, as an order statistic of these."""
-    at = min(len(taken), math.ceil(0.9 * (len(taken) + 1)))
-    return float(np.sort(taken)[at - 1])
+def _exceeded_by_a_tenth(runs: Floats) -> float:
+    """Return the 90th percentile of a future search, as an order statistic of these."""
+    rank = min(len(runs), math.ceil(0.9 * (len(runs) + 1)))
+    return float(np.sort(runs)[rank - 1])
 
 
 def _error(share: float, count: int) -> float:
-    """One standard error; half a case more of each kind, so that 100 % has one too."""
+    """Return one standard error, with half a case more of each kind: 100 % has one too."""
     safe = (share * count + 0.5) / (count + 1)
     return math.sqrt(safe * (1 - safe) / count)
 
 
 def smallest_visible(noise: float, runs: int) -> float:
-    """The log of the smallest step that this many runs can distinguish from none."""
+    """Return the log of the smallest step that this many runs can distinguish from none."""
     told_apart = noise * math.sqrt(8 * PROOF / max(2, runs))
     return max(told_apart, Certainty.visible * noise, Belief().least_log)
 
 
-def refuse_the_invisible(noise: Noise, wanted: ForecastRequest, duration_s: float) -> None:
-    """InconclusiveError for a drop that clearly cannot be seen; it says what would help."""
-    visible = smallest_visible(noise.size, wanted.most_runs)
-    drop = math.log1p(wanted.drop_pct / 100)
+def refuse_the_invisible(noise: Noise, request: ForecastRequest, duration_s: float) -> None:
+    """Raise InconclusiveError for a drop that clearly cannot be seen; it says what would help."""
+    visible = smallest_visible(noise.size, request.most_runs)
+    drop = math.log1p(request.drop_pct / 100)
     if drop >= visible:
         return
     hints = [f"look for {pct_of(visible):.0f} % and more"]
@@ -273,19 +274,19 @@ def refuse_the_invisible(noise: Noise, wanted: ForecastRequest, duration_s: floa
             *hints,
         ]
     raise InconclusiveError(
-        f"a drop of {wanted.drop_pct:g} % is too small to be seen: one run varies by "
+        f"a drop of {request.drop_pct:g} % is too small to be seen: one run varies by "
         f"{pct_of(noise.size):.1f} %, and nothing below {pct_of(visible):.1f} % is looked for",
         hint=", or ".join(hints),
     )
 
 
-def refuse_without_chance(plan: Forecast, wanted: ForecastRequest, duration_s: float) -> None:
-    """InconclusiveError when the simulated searches failed, or take too long."""
-    late = wanted.most_hours is not None and plan.hours > wanted.most_hours
-    if plan.right >= wanted.level - 0.15 and not late:
+def refuse_without_chance(plan: Forecast, request: ForecastRequest, duration_s: float) -> None:
+    """Raise InconclusiveError when the simulated searches failed, or take too long."""
+    late = request.most_hours is not None and plan.hours > request.most_hours
+    if plan.right >= request.level - 0.15 and not late:
         return
     why = (
-        f"{plan.hours:.2f} hours are more than {wanted.most_hours:g}"
+        f"{plan.hours:.2f} hours are more than {request.most_hours:g}"
         if late
         else f"only {plan.right:.0%} of the simulated searches named the culprit"
     )
@@ -298,19 +299,22 @@ def refuse_without_chance(plan: Forecast, wanted: ForecastRequest, duration_s: f
     )
 
 
-def _clear(done: Sequence[Rehearsed]) -> bool:
-    """Whether it is already clear that most simulated searches fail."""
-    return len(done) >= LEAST_REHEARSALS and sum(each.right for each in done) < len(done) / 2
+def _clear(rehearsals: Sequence[Rehearsed]) -> bool:
+    """Return whether it is already clear that most simulated searches fail."""
+    return (
+        len(rehearsals) >= LEAST_REHEARSALS
+        and sum(rehearsal.right for rehearsal in rehearsals) < len(rehearsals) / 2
+    )
 
 
-def check(wanted: ForecastRequest) -> None:
-    """UsageError for values that allow no plan."""
-    if not 0 < wanted.drop_pct <= MOST_DROP_PCT:
+def check(request: ForecastRequest) -> None:
+    """Raise UsageError for values that allow no plan."""
+    if not 0 < request.drop_pct <= MOST_DROP_PCT:
         raise UsageError(
-            f"--drop {wanted.drop_pct:g}: must be above 0, and at most {MOST_DROP_PCT}",
+            f"--drop {request.drop_pct:g}: must be above 0, and at most {MOST_DROP_PCT}",
             hint="in per cent: 10",
         )
-    if wanted.candidates < 2:
+    if request.candidates < 2:
         raise UsageError(
-            f"--candidates {wanted.candidates}: a step lies between two", hint="2 or more"
+            f"--candidates {request.candidates}: a step lies between two", hint="2 or more"
         )

@@ -45,16 +45,16 @@ class Noise:
     pace: float = 0.0  # by how much the machine's speed changes from turn to turn
 
     @classmethod
-    def given(cls, pct: float) -> Noise:
-        """A noise that a user names; nothing was measured."""
+    def named(cls, pct: float) -> Noise:
+        """Return a noise that a user names; nothing was measured."""
         if not 0 < pct < math.inf:
             raise UsageError(f"--noise {pct:g}: must be above 0 and finite", hint="in per cent: 5")
         size = math.log1p(pct / 100)
         return cls(size=size, low=size, high=size, pace=size)
 
     @classmethod
-    def seen(cls, size: float, freedom: int, runs: int) -> Noise:
-        """A noise as it was estimated, with so many degrees of freedom."""
+    def estimated(cls, size: float, freedom: int, runs: int) -> Noise:
+        """Return a noise as it was estimated, with so many degrees of freedom."""
         tail = (1 - SURE) / 2
         low, high = (
             size * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (tail, 1 - tail)
@@ -62,7 +62,7 @@ class Noise:
         return cls(size=size, low=low, high=high, runs=runs, freedom=freedom)
 
     def drawn(self, seed: int) -> RunNoise:
-        """One of the noises that the pilot leaves possible."""
+        """Return one of the noises that the pilot leaves possible."""
         times = 1.0
         if self.freedom > 0:
             chance = np.random.default_rng([seed, self.freedom])
@@ -76,7 +76,7 @@ class Noise:
 
 
 def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
-    """The noise that a pilot of one candidate shows."""
+    """Return the noise that a pilot of one candidate shows."""
     usable = [sample for sample in samples if sample.valid]
     costs = [value for sample in usable if (value := metric.slowness(sample))]
     values = costs if len(costs) == len(usable) else [v for s in usable if (v := RATE.slowness(s))]
@@ -94,10 +94,10 @@ def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
     rates = [math.log(rate) for sample in usable if (rate := RATE.slowness(sample))]
     if len(rates) != len(logs) or values is not costs or noise.size == 0:
         return noise
-    also, _ = pilot.own(rates)
-    slope = float(own @ also / (own @ own))
-    rest = also - slope * own
-    rate_rest = math.sqrt(float(rest @ rest) / (freedom - 1))
+    rate_deviations, _ = pilot.own(rates)
+    slope = float(own @ rate_deviations / (own @ own))
+    remainder = rate_deviations - slope * own
+    rate_rest = math.sqrt(float(remainder @ remainder) / (freedom - 1))
     return replace(noise, rate_slope=slope, rate_rest=rate_rest)
 
 
@@ -116,18 +116,18 @@ class Pilot:
         return rests, len(logs) - 1
 
     def noise(self, logs: Sequence[float]) -> Noise:
-        """With the steps of the machine's speed, beyond what noise makes of them."""
+        """Return it with the steps of the machine's speed, beyond what noise makes of them."""
         (own, freedom), pairs = self.own(logs), self._pairs(logs)
         square = float(own @ own) / freedom
-        seen = Noise.seen(math.sqrt(square), freedom=freedom, runs=len(logs))
+        noise = Noise.estimated(math.sqrt(square), freedom=freedom, runs=len(logs))
         if len(pairs) < LEAST_PILOT:
-            return seen
+            return noise
         steps = float(np.mean(np.diff(pairs.mean(1)) ** 2))
-        return replace(seen, pace=math.sqrt(max(0.0, steps - square)))
+        return replace(noise, pace=math.sqrt(max(0.0, steps - square)))
 
     def _pairs(self, logs: Sequence[float]) -> Floats:
         groups: dict[int, list[float]] = {}
         for turn, log in zip(self.turns, logs, strict=True):
             groups.setdefault(turn, []).append(log)
-        both = [group for _, group in sorted(groups.items()) if len(group) == PAIR]
-        return np.array(both, dtype=np.float64).reshape(-1, PAIR)
+        pairs = [group for _, group in sorted(groups.items()) if len(group) == PAIR]
+        return np.array(pairs, dtype=np.float64).reshape(-1, PAIR)

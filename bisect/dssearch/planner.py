@@ -77,21 +77,23 @@ def history_of(
     whole = {(turn.number, turn.attempt) for turn in turns if turn.state is TurnState.DONE}
     planned = {turn.number for turn in turns}
     counting = [
-        each for each in samples if each.turn not in planned or (each.turn, each.attempt) in whole
+        sample
+        for sample in samples
+        if sample.turn not in planned or (sample.turn, sample.attempt) in whole
     ]
-    counting.sort(key=lambda each: each.turn)
+    counting.sort(key=lambda sample: sample.turn)
     _, refused = failures_of(turns, ends)
     return History.of_samples(counting, {**refused, **unmeasurable})
 
 
 def refuse_endless_disturbance(samples: Sequence[Sample]) -> None:
-    """InconclusiveError where all the latest of a machine were disturbed: not without end.
+    """Raise InconclusiveError where all the latest of a machine were disturbed: not without end.
 
     It is the machine of the last sample. To be asked after a turn: a campaign that goes on later
     may find another machine.
     """
-    here = samples[-1].machine.id if samples else ""
-    latest = [sample for sample in samples if sample.machine.id == here][-MOST_DISTURBED:]
+    machine = samples[-1].machine.id if samples else ""
+    latest = [sample for sample in samples if sample.machine.id == machine][-MOST_DISTURBED:]
     if len(latest) == MOST_DISTURBED and all(sample.disturbed for sample in latest):
         reasons = "; ".join(latest[-1].disturbed)
         raise InconclusiveError(
@@ -113,7 +115,7 @@ class TurnSource(Protocol):
     """Where the samples of a turn come from."""
 
     def turn(self, step: Measure) -> TurnEnd | None:
-        """None where there is nothing more to come."""
+        """Return None where there is nothing more to come."""
         ...
 
 
@@ -126,7 +128,7 @@ class SearchEnd:
 
     history: History
     boundary: Boundary | None = None
-    wanted: Measure | None = None
+    next_turn: Measure | None = None
 
 
 def run_search(
@@ -137,28 +139,28 @@ def run_search(
     turns: Iterable[Turn] = (),
 ) -> SearchEnd:
     """Search from a history on until the answer, or until the source has nothing more."""
-    taken = list(turns)
+    turns_so_far = list(turns)
     while True:
-        step = advance(question, search, history, taken)
+        step = advance(question, search, history, turns_so_far)
         if isinstance(step, Answer):
             return SearchEnd(history=history, boundary=step.boundary)
         if isinstance(step, Enough):
             return SearchEnd(history=history)
         end = source.turn(step)
         if end is None:
-            return SearchEnd(history=history, wanted=step)
-        taken.append(_ended(step, end))
+            return SearchEnd(history=history, next_turn=step)
+        turns_so_far.append(_ended(step, end))
         history = history.after(end.samples, end.unmeasurable)
 
 
 def _ended(step: Measure, end: TurnEnd) -> Turn:
     """A turn as the planner reads it; made without validation, as a simulation takes thousands."""
-    measured = tuple(sample.candidate_id for sample in end.samples)
+    candidates = tuple(sample.candidate_id for sample in end.samples)
     facts: dict[str, Any] = {
         "number": step.turn,
         "attempt": step.attempt,
-        "candidates": measured,
-        "state": TurnState.DONE if measured else TurnState.FAILED,
+        "candidates": candidates,
+        "state": TurnState.DONE if candidates else TurnState.FAILED,
         "refused": dict(end.unmeasurable),
     }
     return Turn.model_construct(**facts)
@@ -187,6 +189,6 @@ class Rounds:
             return Wanted(candidates=line, why="", remaining=remaining)
         if self.open_end or pending:
             return Enough()
-        each = " of each" if len(line) > 1 else ""
-        summary = f"measured without a search: {history.rounds} runs{each}"
+        of_each = " of each" if len(line) > 1 else ""
+        summary = f"measured without a search: {history.rounds} runs{of_each}"
         return Answer(boundary=question.boundary(found=False, direction="unknown", summary=summary))

@@ -70,7 +70,7 @@ class History:
         return self.samples.get(candidate, ())
 
     def why_not(self, candidate: str) -> str | None:
-        """Why a candidate cannot be measured; None when it can.
+        """Return why a candidate cannot be measured; None when it can.
 
         Failing often is a rate: one that has usable runs is dropped only where its failures are
         clearly more than would let it be measured. A run that was disturbed from outside is
@@ -91,24 +91,24 @@ class History:
         return self._why_disturbed(candidate)
 
     def failure_share(self, candidate: str) -> float:
-        """The chance that its next run fails, as far as its runs tell."""
+        """Return the chance that its next run fails, as far as its runs tell."""
         runs = [sample for sample in self.of(candidate) if not sample.disturbed]
         return sum(not sample.valid for sample in runs) / (len(runs) + 1)
 
     def _why_disturbed(self, candidate: str) -> str | None:
         """The reason where its latest runs were all disturbed, and most others since then not."""
         latest = self.of(candidate)[-MOST_DISTURBED:]
-        if len(latest) < MOST_DISTURBED or not all(each.disturbed for each in latest):
+        if len(latest) < MOST_DISTURBED or not all(sample.disturbed for sample in latest):
             return None
-        since, machines = latest[0].turn, {each.machine.id for each in latest}
-        others = [
-            each
+        since, machines = latest[0].turn, {sample.machine.id for sample in latest}
+        other_samples = [
+            sample
             for name, group in self.samples.items()
             if name != candidate
-            for each in group
-            if each.turn >= since and each.machine.id in machines
+            for sample in group
+            if sample.turn >= since and sample.machine.id in machines
         ]
-        if sum(not each.disturbed for each in others) <= len(others) / 2:
+        if sum(not sample.disturbed for sample in other_samples) <= len(other_samples) / 2:
             return None
         return (
             f"its last {MOST_DISTURBED} runs were all disturbed, and most of the others' meanwhile "
@@ -118,8 +118,8 @@ class History:
     @property
     def failed(self) -> dict[str, str]:
         """Every candidate that cannot be measured, and why."""
-        asked = dict.fromkeys([*self.unmeasurable, *self.samples])
-        reasons = {name: self.why_not(name) for name in asked}
+        names = dict.fromkeys([*self.unmeasurable, *self.samples])
+        reasons = {name: self.why_not(name) for name in names}
         return {name: why for name, why in reasons.items() if why is not None}
 
     @property
@@ -128,7 +128,7 @@ class History:
         return max(map(len, self.samples.values()), default=0)
 
     def after(self, samples: Iterable[Sample], unmeasurable: Mapping[str, str]) -> History:
-        """The history with these as well.
+        """Return the history with these as well.
 
         Earlier samples of a candidate that came from another image of the same machine don't count
         any more: the search was interrupted, and its inputs have changed since. Each machine makes
@@ -137,10 +137,12 @@ class History:
         groups: dict[str, list[Sample]] = {}
         for sample in samples:
             group = groups.get(sample.candidate_id) or list(self.of(sample.candidate_id))
-            here = sample.machine.id
-            last = next((each for each in reversed(group) if each.machine.id == here), None)
+            machine = sample.machine.id
+            last = next(
+                (earlier for earlier in reversed(group) if earlier.machine.id == machine), None
+            )
             if last is not None and last.image_key != sample.image_key:
-                group = [each for each in group if each.machine.id != here]
+                group = [earlier for earlier in group if earlier.machine.id != machine]
             groups[sample.candidate_id] = [*group, sample]
         merged = {name: tuple(group) for name, group in groups.items()}
         return replace(
@@ -151,7 +153,7 @@ class History:
 
 
 def hardly_usable(usable: int, failed: int, always: float = ALWAYS) -> float:
-    """The chance that less than ``USABLE`` of a candidate's runs are usable.
+    """Return the chance that less than ``USABLE`` of a candidate's runs are usable.
 
     Before its runs every share is as likely, and that none is has a chance of its own.
     """

@@ -39,7 +39,7 @@ def kind_of(message: str, name: str = "") -> str:
 
 
 def refuse_equal_ends(failures: Mapping[str, CandidateError], remedies: Sequence[str]) -> None:
-    """SystematicError when both ends of a range failed, and for the same reason."""
+    """Raise SystematicError when both ends of a range failed, and for the same reason."""
     kinds = {kind_of(error.message, name) for name, error in failures.items()}
     if len(failures) < 2 or len(kinds) > 1:
         return
@@ -58,11 +58,11 @@ def refuse_equal_ends(failures: Mapping[str, CandidateError], remedies: Sequence
 def remedies_of(
     error: CandidateError, *, toolchains: Sequence[str], repository: str
 ) -> tuple[str, ...]:
-    """What most likely helps where every commit fails so, the likeliest first.
+    """Return what most likely helps where every commit fails so, the likeliest first.
 
     ``toolchains`` are those that were not tried.
     """
-    other = (
+    toolchain = (
         f"another toolchain: --toolchain {' or '.join(toolchains)}"
         if toolchains
         else "another toolchain: add one under `toolchains:` in the matrix (docs/builds.md)"
@@ -78,12 +78,12 @@ def remedies_of(
             survey,
         )
     if isinstance(error, InstanceError):
-        return "other settings for the server: --settings ID of the matrix", other, survey
+        return "other settings for the server: --settings ID of the matrix", toolchain, survey
     needs = (
         "what the sources need: --fix REVISION, --patch FILE, or a setting of the build "
         "(docs/builds.md)"
     )
-    return other, needs, survey
+    return toolchain, needs, survey
 
 
 @dataclass
@@ -97,7 +97,7 @@ class FailureRow:
 
     @classmethod
     def after(cls, failures: Iterable[tuple[str, str]]) -> FailureRow:
-        """What was known before the search began: ends that cannot be measured."""
+        """Return what was known before the search began: ends that cannot be measured."""
         row = cls()
         for name, message in failures:
             row._note(name, message)
@@ -105,7 +105,7 @@ class FailureRow:
         return row
 
     def worked(self, candidates: int = 1) -> None:
-        """So many that were not tried before could be measured."""
+        """Note that so many that were not tried before could be measured."""
         self.measured += candidates
         self.names.clear()
         self._ends.clear()
@@ -144,21 +144,25 @@ class FailureRow:
 def failures_of(
     turns: Iterable[Turn], before: Mapping[str, str]
 ) -> tuple[FailureRow, Mapping[str, str]]:
-    """The row that a campaign's turns end with, and why candidates cannot be measured.
+    """Return the row that a campaign's turns end with, and why candidates cannot be measured.
 
     ``before`` is what was known when it began. Failures that ended a run of it count against
     nobody: those candidates are tried again.
     """
     row, refused = FailureRow.after(before.items()), dict[str, str]()
-    tried = set[str]()
+    candidates = set[str]()
     for turn in turns:
-        new = set(turn.candidates) - tried
+        new = set(turn.candidates) - candidates
         if turn.state is TurnState.DONE and new:
-            tried |= new
+            candidates |= new
             row.worked(len(new))
         for name, why in turn.refused.items():
             refused[name] = why
             if alike := row.alike(name, why):
-                refused = {each: said for each, said in refused.items() if each not in alike}
+                refused = {
+                    candidate: reason
+                    for candidate, reason in refused.items()
+                    if candidate not in alike
+                }
                 row = FailureRow.after(before.items())
     return row, refused

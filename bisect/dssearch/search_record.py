@@ -43,14 +43,14 @@ class BayesRecord(Value):
 
 
 def choice_of(search: Search) -> SearchChoice:
-    """A search as a campaign keeps it."""
+    """Return a search as a campaign keeps it."""
     if not search.looks:
         return SearchChoice()
     return SearchChoice(name=STATISTICAL, options=record_of(search).model_dump(mode="json"))
 
 
 def inputs_of(search: Search) -> tuple[JsonValue, ...]:
-    """What of a search must be the same for old samples to count."""
+    """Return what of a search must be the same for old samples to count."""
     return record_of(search).inputs if search.looks else ()
 
 
@@ -61,7 +61,7 @@ def record_of(search: Search) -> BayesRecord:
 
 
 def search_of(campaign: Campaign) -> Search:
-    """The search that a campaign was run with."""
+    """Return the search that a campaign was run with."""
     name = campaign.search.name
     if name != STATISTICAL:
         raise StoreError(
@@ -86,21 +86,18 @@ class Replay:
     campaign: Campaign
     steps: tuple[tuple[Measure, tuple[Sample, ...]], ...]
     boundary: Boundary | None  # None: the log ends before the answer
-    wanted: Measure | None = None  # what would be measured next
+    next_turn: Measure | None = None  # what would be measured next
 
     @property
-    def same(self) -> bool | None:
+    def agrees(self) -> bool | None:
         """Whether the stored answer was found again; None if one of the two is missing."""
         if self.boundary is None or self.campaign.boundary is None:
             return None
-        found, stored = self.boundary, self.campaign.boundary
-        if not stored.step_chances:  # from before answers kept them
-            found = found.model_copy(update={"step_chances": {}})
-        return found == stored
+        return self.boundary == self.campaign.boundary
 
 
 def question_of(campaign: Campaign) -> Question:
-    """The campaign's question."""
+    """Return the campaign's question."""
     line = campaign.line or (campaign.boundary.line if campaign.boundary else ())
     return Question(
         series_id=campaign.series_id,
@@ -114,13 +111,13 @@ def question_of(campaign: Campaign) -> Question:
 def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Replay:
     """Let a search go over a campaign's samples as if they were taken now."""
     log = _Log(
-        stored={(sample.turn, sample.candidate_id): sample for sample in samples},
+        samples={(sample.turn, sample.candidate_id): sample for sample in samples},
         broken=dict(campaign.boundary.unmeasured if campaign.boundary else {}),
     )
-    begun = History(unmeasurable=campaign.unmeasured)
-    end = run_search(question_of(campaign), search, log, begun)
+    start = History(unmeasurable=campaign.unmeasured)
+    end = run_search(question_of(campaign), search, log, start)
     return Replay(
-        campaign=campaign, steps=tuple(log.steps), boundary=end.boundary, wanted=end.wanted
+        campaign=campaign, steps=tuple(log.steps), boundary=end.boundary, next_turn=end.next_turn
     )
 
 
@@ -128,26 +125,28 @@ def replay(campaign: Campaign, samples: Iterable[Sample], search: Search) -> Rep
 class _Log:
     """A ``TurnSource``: what was stored."""
 
-    stored: Mapping[tuple[int, str], Sample]
+    samples: Mapping[tuple[int, str], Sample]
     broken: Mapping[str, str]  # what turned out not to be measurable
     steps: list[tuple[Measure, tuple[Sample, ...]]] = field(default_factory=list)
 
     def turn(self, step: Measure) -> TurnEnd | None:
-        here = [self.stored.get((step.turn, candidate)) for candidate in step.candidates]
-        taken = tuple(sample for sample in here if sample is not None)
+        turn_samples = [self.samples.get((step.turn, candidate)) for candidate in step.candidates]
+        usable = tuple(sample for sample in turn_samples if sample is not None)
         refused = self._refused(step)
         if refused is not None:
             # the number of a turn that came to nothing was given again, to another one
-            if any(turn == step.turn and name not in step.candidates for turn, name in self.stored):
-                taken = ()
-        elif len(taken) < len(here):
+            if any(
+                turn == step.turn and name not in step.candidates for turn, name in self.samples
+            ):
+                usable = ()
+        elif len(usable) < len(turn_samples):
             return None
-        self.steps.append((step, taken))
+        self.steps.append((step, usable))
         return TurnEnd(
-            samples=taken, unmeasurable={refused: self.broken[refused]} if refused else {}
+            samples=usable, unmeasurable={refused: self.broken[refused]} if refused else {}
         )
 
     def _refused(self, step: Measure) -> str | None:
-        """The candidate of a turn that turned out not to be measurable."""
-        missing = (name for name in step.candidates if (step.turn, name) not in self.stored)
+        """Return the candidate of a turn that turned out not to be measurable."""
+        missing = (name for name in step.candidates if (step.turn, name) not in self.samples)
         return next((name for name in missing if name in self.broken), None)

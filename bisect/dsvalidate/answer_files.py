@@ -83,38 +83,41 @@ def write_answer(folder: Path, validated: Validated, key: Ed25519PrivateKey | No
 
     What an earlier answer left there goes first: its statement is not about this one.
     """
-    found = validated.validation
+    validation = validated.validation
     with _to(folder):
         _remove_earlier(folder)
-        _write_texts(folder, found)
+        _write_texts(folder, validation)
         packages = _copied(folder, validated)
-        if key is not None and found.answer is not ShipAnswer.INCONCLUSIVE:
-            atomic_write(folder / ATTESTATION, signed(statement_of(found, folder, packages), key))
+        if key is not None and validation.answer is not ShipAnswer.INCONCLUSIVE:
+            atomic_write(
+                folder / ATTESTATION, signed(statement_of(validation, folder, packages), key)
+            )
 
 
-def write_texts(folder: Path, found: Validation) -> Path:
+def write_texts(folder: Path, validation: Validation) -> Path:
     """Write an answer of before again, and return its page: of the evidence, what is there."""
     with _to(folder):
         _write_texts(
-            folder, found.model_copy(update={"checks": _with_what_is_there(folder, found)})
+            folder,
+            validation.model_copy(update={"checks": _with_what_is_there(folder, validation)}),
         )
     return folder / PAGE
 
 
-def _with_what_is_there(folder: Path, found: Validation) -> tuple[Check, ...]:
+def _with_what_is_there(folder: Path, validation: Validation) -> tuple[Check, ...]:
     return tuple(
         check.model_copy(
             update={"evidence": tuple(e for e in check.evidence if (folder / e).exists())}
         )
-        for check in found.checks
+        for check in validation.checks
     )
 
 
-def _write_texts(folder: Path, found: Validation) -> None:
-    atomic_write(folder / JSON, found.model_dump_json(indent=2) + "\n")
-    atomic_write(folder / PAGE, html_of(validation_page(found)))
-    atomic_write(folder / SUMMARY, summary_text(found))
-    atomic_write(folder / JUNIT, junit_text(found))
+def _write_texts(folder: Path, validation: Validation) -> None:
+    atomic_write(folder / JSON, validation.model_dump_json(indent=2) + "\n")
+    atomic_write(folder / PAGE, html_of(validation_page(validation)))
+    atomic_write(folder / SUMMARY, summary_text(validation))
+    atomic_write(folder / JUNIT, junit_text(validation))
 
 
 @contextmanager
@@ -128,22 +131,22 @@ def _to(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def statement_of(found: Validation, folder: Path, packages: list[Path]) -> Statement:
+def statement_of(validation: Validation, folder: Path, packages: list[Path]) -> Statement:
     """Bind the packages to what was asked, to what was found, and to all that it rests on."""
 
     def names(*statuses: Status) -> tuple[str, ...]:
-        return tuple(f"{c.gate}/{c.name}" for c in found.checks if c.status in statuses)
+        return tuple(f"{c.gate}/{c.name}" for c in validation.checks if c.status in statuses)
 
     warned = names(Status.WARNED)
     result: Result = "FAILED"
-    if found.answer is ShipAnswer.SHIP:
+    if validation.answer is ShipAnswer.SHIP:
         result = "WARNED" if warned else "PASSED"
     return Statement(
         subject=describe(packages),
         predicate=Predicate(
             result=result,
             configuration=(
-                described(folder, JSON, found.model_dump(mode="json", exclude=NOT_ASKED)),
+                described(folder, JSON, validation.model_dump(mode="json", exclude=NOT_ASKED)),
                 *(described(folder, name) for name in _further(folder)),
             ),
             passedTests=names(Status.PASSED),
@@ -157,8 +160,8 @@ def _remove_earlier(folder: Path) -> None:
     """Remove only what an answer of the lab put there, as its own JSON file says."""
     (folder / ATTESTATION).unlink(missing_ok=True)
     try:
-        told = json.loads(given_file(folder / JSON))
-        packages = [str(each["name"]) for each in told["packages"]]
+        document = json.loads(given_file(folder / JSON))
+        packages = [str(package_facts["name"]) for package_facts in document["packages"]]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return
     if (folder / EVIDENCE).is_dir() and not (folder / EVIDENCE).is_symlink():
@@ -177,12 +180,12 @@ def _further(folder: Path) -> list[str]:
 
 def _copied(folder: Path, validated: Validated) -> list[Path]:
     """Copy evidence and packages next to the report; PackageError if those have changed."""
-    found = validated.validation.packages
+    package_hashes = validated.validation.packages
     with writing(folder):
         if validated.evidence is not None and validated.evidence.is_dir():
             shutil.copytree(validated.evidence, folder / EVIDENCE, dirs_exist_ok=True)
         packages = []
-        for package, before in zip(validated.packages, found, strict=True):
+        for package, before in zip(validated.packages, package_hashes, strict=True):
             target = folder / "packages" / package.name
             target.parent.mkdir(exist_ok=True)
             shutil.copyfile(package, target)

@@ -91,28 +91,28 @@ def verified(
     further evidence. AttestationError if not; UsageError for what is no attestation or no key.
     """
     statement = _statement(_checked_payload(envelope, _public_key(key)), envelope)
-    told = statement.predicate.configuration[0].annotations or {}
-    missing = [name for name in ASKED if name not in told]
+    answers = statement.predicate.configuration[0].annotations or {}
+    missing = [name for name in ASKED if name not in answers]
     if missing:
         raise AttestationError(
             f"{envelope} does not say {', '.join(missing)}: it binds less than the answer rests on",
             hint="an older dsbisect made it: validate again",
         )
-    named = {each.name: each.digest.get("sha256") for each in statement.subject}
-    left_out = sorted({*named} - {package.name for package in packages})
-    for package, found in zip(packages, _described(packages), strict=True):
-        if package.name not in named:
+    digests = {subject.name: subject.digest.get("sha256") for subject in statement.subject}
+    left_out = sorted({*digests} - {package.name for package in packages})
+    for package, described in zip(packages, _described(packages), strict=True):
+        if package.name not in digests:
             raise AttestationError(
                 f"{envelope} says nothing of {package.name}",
-                hint=f"it is about {', '.join(named)}",
+                hint=f"it is about {', '.join(digests)}",
             )
-        if named[package.name] != found.digest["sha256"]:
+        if digests[package.name] != described.digest["sha256"]:
             raise AttestationError(
                 f"{package} is not the package that was validated: its SHA-256 is "
-                f"{found.digest['sha256']}, the statement's {named[package.name]}",
+                f"{described.digest['sha256']}, the statement's {digests[package.name]}",
                 hint="take the package that was validated, or validate this one",
             )
-    if left_out or not named:
+    if left_out or not digests:
         raise AttestationError(
             f"{envelope} is about more than these packages: {', '.join(left_out) or 'none'}",
             hint="they were validated together: name all of them",
@@ -126,20 +126,21 @@ def _check_files(envelope: Path, statement: Statement) -> None:
     """Raise AttestationError unless the answer's folder holds what was signed."""
     folder = envelope.parent
     signed_files = {
-        each.name: each.digest.get("sha256") for each in statement.predicate.configuration
+        file.name: file.digest.get("sha256") for file in statement.predicate.configuration
     }
     for name, digest in signed_files.items():
-        found = _digest_below(folder, name)
-        if found is None or found != digest:
-            what = "is not here" if found is None else "was changed since it was signed"
+        actual = _digest_below(folder, name)
+        if actual is None or actual != digest:
+            complaint = "is not here" if actual is None else "was changed since it was signed"
             raise AttestationError(
-                f"{folder / name}: it {what}",
+                f"{folder / name}: it {complaint}",
                 hint="take the whole folder of the answer; --packages-only looks at nothing else",
             )
     further = [
-        path.relative_to(folder).as_posix() for path in sorted((folder / "evidence").rglob("*"))
+        path.relative_to(folder).as_posix()
+        for path in sorted((folder / "evidence").rglob("*"))
         if path.is_symlink() or not path.is_dir()
-    ]  # fmt: skip
+    ]
     unsigned = [name for name in further if name not in signed_files]
     if unsigned:
         raise AttestationError(
@@ -171,8 +172,14 @@ def _checked_payload(envelope: Path, key: SSlibKey) -> bytes:
     try:
         read = Envelope.from_dict(json.loads(given_file(envelope, most_bytes=ENVELOPE_BYTES)))
     except (
-        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Error,
-    ) as error:  # fmt: skip
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        Error,
+    ) as error:
         raise UsageError(
             f"{envelope}: not an attestation: {error}", hint="`dsbisect validate` writes one"
         ) from error

@@ -24,16 +24,29 @@ class Gate(StrEnum):
     SAFE = "safe"
 
     def check(
-        self, name: str, status: Status, found: str, *, advice: str = "",
-        figures: Mapping[str, Figure] | None = None, details: Iterable[str] = (),
-        evidence: Iterable[str] = (), stops: bool = False,
-    ) -> Check:  # fmt: skip
+        self,
+        name: str,
+        status: Status,
+        sentence: str,
+        *,
+        advice: str = "",
+        figures: Mapping[str, Figure] | None = None,
+        details: Iterable[str] = (),
+        evidence: Iterable[str] = (),
+        stops: bool = False,
+    ) -> Check:
         """Make a check of this gate; one that passed needs no advice."""
         return Check(
-            gate=self, name=name, status=status, found=found, stops=stops,
-            advice="" if status is Status.PASSED else advice, figures=dict(figures or {}),
-            details=tuple(details), evidence=tuple(evidence),
-        )  # fmt: skip
+            gate=self,
+            name=name,
+            status=status,
+            found=sentence,
+            stops=stops,
+            advice="" if status is Status.PASSED else advice,
+            figures=dict(figures or {}),
+            details=tuple(details),
+            evidence=tuple(evidence),
+        )
 
 
 class Status(StrEnum):
@@ -144,7 +157,7 @@ class Validation(Value):
     def reasons(self) -> tuple[Check, ...]:
         """Return what the answer rests on: what failed, or what is open, or what to read."""
         for status in (Status.FAILED, Status.INCONCLUSIVE, Status.WARNED):
-            found = tuple(check for check in self.checks if check.status is status)
-            if found:
-                return found
+            checks = tuple(check for check in self.checks if check.status is status)
+            if checks:
+                return checks
         return ()

@@ -48,40 +48,49 @@ def steps(
     """List the way there, back and out; the later ones begin where the upgrade has ended."""
     return (
         Step(
-            gate=Gate.INSTALLS, name="upgrade", seconds=75, procedures=INSTALLED,
+            gate=Gate.INSTALLS,
+            name="upgrade",
+            seconds=75,
+            procedures=INSTALLED,
             title="upgrading a filled stock server to the patched packages",
             run=partial(suite.upgraded, sides, tools, evidence),
         ),
         Step(
-            gate=Gate.INSTALLS, name="downgrade", seconds=45, procedures=INSTALLED,
+            gate=Gate.INSTALLS,
+            name="downgrade",
+            seconds=45,
+            procedures=INSTALLED,
             title="downgrading to the stock packages again",
             run=partial(suite.downgraded, sides, tools, evidence),
         ),
         Step(
-            gate=Gate.INSTALLS, name="removal", seconds=45, procedures=INSTALLED,
+            gate=Gate.INSTALLS,
+            name="removal",
+            seconds=45,
+            procedures=INSTALLED,
             title="removing the packages, stock and patched",
             run=partial(removal_checks, sides, tools, evidence, suite),
         ),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
     """How the package manager ended."""
 
-    done: Completed
+    result: Completed
 
     @property
     def ok(self) -> bool:
-        return self.done.ok
+        return self.result.ok
 
     @property
     def why(self) -> str:
-        return last_line(self.done)
+        return last_line(self.result)
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        return last_lines(f"{self.done.stdout}{self.done.stderr}")
+        return last_lines(f"{self.result.stdout}{self.result.stderr}")
 
 
 def patched_names(sides: Sides) -> dict[str, str]:
@@ -91,8 +100,8 @@ def patched_names(sides: Sides) -> dict[str, str]:
 
 def stock_names(sides: Sides) -> dict[str, str]:
     """The same packages as stock has them; a package that is new has no earlier version."""
-    known = sides.stock.packages
-    return {name: known[name] for name in patched_names(sides) if name in known}
+    stock_versions = sides.stock.packages
+    return {name: stock_versions[name] for name in patched_names(sides) if name in stock_versions}
 
 
 def changeable(
@@ -106,20 +115,24 @@ def changeable(
 def upgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> Check:
     """Put the patched packages over stock ones; nothing can follow where that is refused."""
     server.tools.progress("upgrading by the package manager")
-    wanted, had = patched_names(sides), stock_names(sides)
-    changed = install(server.box, sides.row.family, wanted)
-    log = evidence.keep("upgrade-packages.txt", str(changed.done))
-    words = ", ".join(f"{name} {had.get(name, '(new)')} to {wanted[name]}" for name in wanted)
+    versions, had = patched_names(sides), stock_names(sides)
+    changed = install(server.box, sides.row.family, versions)
+    log = evidence.keep("upgrade-packages.txt", str(changed.result))
+    words = ", ".join(f"{name} {had.get(name, '(new)')} to {versions[name]}" for name in versions)
     if changed.ok:
         return Gate.INSTALLS.check(
             "upgrade", Status.PASSED, f"the package manager upgraded {words}", evidence=(log,)
         )
     return Gate.INSTALLS.check(
-        "upgrade", Status.FAILED, f"the package manager did not upgrade {words}: {changed.why}",
-        stops=True, evidence=(log,), details=changed.last_lines,
+        "upgrade",
+        Status.FAILED,
+        f"the package manager did not upgrade {words}: {changed.why}",
+        stops=True,
+        evidence=(log,),
+        details=changed.last_lines,
         advice="Its output names what is in the way: a dependency that stock systems lack, a "
         "file of another package, or a script of the package that fails.",
-    )  # fmt: skip
+    )
 
 
 def upgraded_reference(sides: Sides, revision: int, before: str) -> str:
@@ -152,24 +165,36 @@ def downgrade_check(server: Service, sides: Sides, evidence: EvidenceFolder) -> 
     """Put stock's packages back; where that is refused, it is worth a warning."""
     server.tools.progress("downgrading by the package manager")
     changed = install(server.box, sides.row.family, stock_names(sides))
-    log = evidence.keep("downgrade-packages.txt", str(changed.done))
+    log = evidence.keep("downgrade-packages.txt", str(changed.result))
     if changed.ok:
         return Gate.INSTALLS.check(
             "downgrade", Status.PASSED, "the package manager went back to stock", evidence=(log,)
         )
     return Gate.INSTALLS.check(
-        "downgrade", Status.WARNED, f"the package manager does not go back to stock: {changed.why}",
-        evidence=(log,), details=changed.last_lines, advice=DOWNGRADE_ADVICE,
-    )  # fmt: skip
+        "downgrade",
+        Status.WARNED,
+        f"the package manager does not go back to stock: {changed.why}",
+        evidence=(log,),
+        details=changed.last_lines,
+        advice=DOWNGRADE_ADVICE,
+    )
 
 
-def install(box: Container, family: Family, wanted: Mapping[str, str]) -> Changed:
+def install(box: Container, family: Family, versions: Mapping[str, str]) -> Changed:
     """Install exactly these versions, up or down, from the mounted folder."""
-    words = exact_words(family, wanted)
+    words = exact_words(family, versions)
     kind = "apt" if family is Family.APT else "dnf"
     fetch, change = (f"{INSTALLERS}/{verb}-built-{kind}" for verb in ("fetch", "install"))
-    return _run(box, "sh", "-c", 'f=$1 c=$2; shift 2; sh "$f" "$@" && sh "$c" "$@"', "sh",
-                fetch, change, *words)  # fmt: skip
+    return _run(
+        box,
+        "sh",
+        "-c",
+        'f=$1 c=$2; shift 2; sh "$f" "$@" && sh "$c" "$@"',
+        "sh",
+        fetch,
+        change,
+        *words,
+    )
 
 
 def remove(box: Container, names: Mapping[str, str]) -> Changed:
@@ -183,15 +208,16 @@ def files_of(box: Container) -> frozenset[str]:
 
 
 def _run(box: Container, *command: str) -> Changed:
-    done = box.execute(*command, limit_s=LIMIT_S)
-    if done.timed_out:
+    result = box.execute(*command, limit_s=LIMIT_S)
+    if result.timed_out:
         raise DeadlineError(
             f"the package manager took more than {LIMIT_S:.0f} s",
-            hint="a package's script may wait for an answer: the log shows which", log=box.log,
-        )  # fmt: skip
-    if not done.ok and not box.running:
+            hint="a package's script may wait for an answer: the log shows which",
+            log=box.log,
+        )
+    if not result.ok and not box.running:
         raise EngineError("the container ended while packages were changed", log=box.log)
-    return Changed(done=done)
+    return Changed(result=result)
 
 
 SHOWN = 40
@@ -211,7 +237,7 @@ def removal_checks(
     by_stock, left_by_stock = _removed(suite, sides, tools, stock, stock_names(sides))
     tools.progress("removing the patched packages")
     by_patched, left_by_patched = _removed(suite, sides, tools, upgraded, patched_names(sides))
-    log = evidence.keep("removal-packages.txt", f"{by_stock.done}\n{by_patched.done}")
+    log = evidence.keep("removal-packages.txt", f"{by_stock.result}\n{by_patched.result}")
     if not by_patched.ok:
         return [_failed(by_stock, by_patched, log)]
     names = ", ".join(patched_names(sides))
@@ -233,14 +259,16 @@ def leftovers_check(
     """Warn of new leftovers: stock's own are the distribution's."""
     new = new_leftovers(by_stock, by_patched)
     if not new:
-        found = f"{names} were removed, and nothing stayed that stock would not leave"
-        return Gate.INSTALLS.check("removal", Status.PASSED, found, evidence=(log,))
+        sentence = f"{names} were removed, and nothing stayed that stock would not leave"
+        return Gate.INSTALLS.check("removal", Status.PASSED, sentence, evidence=(log,))
     return Gate.INSTALLS.check(
-        "removal", Status.WARNED,
+        "removal",
+        Status.WARNED,
         f"after the removal {len(new)} paths more than with stock stay: {', '.join(new[:3])}",
         advice="Remove them in the package's removal script, or list them as its files.",
-        details=new[:SHOWN], evidence=(log,),
-    )  # fmt: skip
+        details=new[:SHOWN],
+        evidence=(log,),
+    )
 
 
 def new_leftovers(by_stock: AbstractSet[str], by_patched: AbstractSet[str]) -> tuple[str, ...]:
@@ -251,13 +279,15 @@ def new_leftovers(by_stock: AbstractSet[str], by_patched: AbstractSet[str]) -> t
 
 def _failed(by_stock: Changed, by_patched: Changed, log: str) -> Check:
     if not by_stock.ok:
-        found = f"neither stock nor patched packages can be removed here: {by_stock.why}"
+        sentence = f"neither stock nor patched packages can be removed here: {by_stock.why}"
         return Gate.INSTALLS.check(
-            "removal", Status.NOT_RUN, found, details=by_stock.last_lines, evidence=(log,)
+            "removal", Status.NOT_RUN, sentence, details=by_stock.last_lines, evidence=(log,)
         )
     return Gate.INSTALLS.check(
-        "removal", Status.FAILED,
+        "removal",
+        Status.FAILED,
         f"the patched packages cannot be removed: {by_patched.why}",
         advice="Its output names the script of the package that fails.",
-        details=by_patched.last_lines, evidence=(log,),
-    )  # fmt: skip
+        details=by_patched.last_lines,
+        evidence=(log,),
+    )

@@ -39,23 +39,31 @@ def kind_of(family: Family) -> str:
     return "deb" if family is Family.APT else "rpm"
 
 
-def add_index(at: Workshop, tools: str, folder: Path, family: Family) -> None:
+def add_index(workshop: Workshop, tools: str, folder: Path, family: Family) -> None:
     """Write the index next to the packages; PackageError if one of them cannot be read.
 
     ``tools`` is the image whose programs read them.
     """
-    with script_output(
-        at, tools, SCRIPT.name, kind_of(family),
-        folders={"/packages": folder}, keep=package_or_index, limit_s=INDEX_LIMIT_S,
-        failure="a package cannot be read",
-    ) as made, writing(folder):  # fmt: skip
-        for path in made.iterdir():
+    with (
+        script_output(
+            workshop,
+            tools,
+            SCRIPT.name,
+            kind_of(family),
+            folders={"/packages": folder},
+            keep=package_or_index,
+            limit_s=INDEX_LIMIT_S,
+            failure="a package cannot be read",
+        ) as made_folder,
+        writing(folder),
+    ):
+        for path in made_folder.iterdir():
             shutil.move(path, folder / path.name)
 
 
 @contextmanager
 def script_output(
-    at: Workshop,
+    workshop: Workshop,
     image: str,
     script: str,
     *args: str,
@@ -68,16 +76,20 @@ def script_output(
     with work_folder() as work:
         build = work / "build"
         build.mkdir()
-        said = confined_run(
-            at, image, LIBEXEC / script, *args,
-            build=build, volumes=tuple((path, place, "ro") for place, path in folders.items()),
+        output = confined_run(
+            workshop,
+            image,
+            LIBEXEC / script,
+            *args,
+            build=build,
+            volumes=tuple((path, place, "ro") for place, path in folders.items()),
             limits=Limits(time_s=limit_s),
-        )  # fmt: skip
-        if said is not None:
+        )
+        if output is not None:
             raise PackageError(
-                f"{failure or f'{script} ended with an error'}: {cause_of(said)}",
+                f"{failure or f'{script} ended with an error'}: {cause_of(output)}",
                 hint="the log has all that it said; are the packages whole?",
-                log=at.log,
+                log=workshop.log,
             )
         copy_output(build, "out", target=work / "out", keep=keep)
         yield work / "out"
@@ -100,9 +112,15 @@ class PackageTools:
     ) -> dict[str, str]:
         """Run a script, told the packages' kind first; return the text of each file it leaves."""
         with script_output(
-            self.at, self.image, script, kind_of(self.family), *args,
-            folders=folders, keep=plain_file, limit_s=limit_s,
-        ) as out:  # fmt: skip
+            self.at,
+            self.image,
+            script,
+            kind_of(self.family),
+            *args,
+            folders=folders,
+            keep=plain_file,
+            limit_s=limit_s,
+        ) as out:
             return {path.name: _text(path) for path in sorted(out.iterdir())}
 
 
@@ -114,7 +132,9 @@ def _text(path: Path) -> str:
 FIRST_BYTES = {".deb": b"!<arch>\n", ".rpm": b"\xed\xab\xee\xdb"}
 
 
-def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...], row: Row) -> Build:
+def given_build(
+    workshop: Workshop, tools: ToolchainImage, packages: tuple[Path, ...], row: Row
+) -> Build:
     """A repository of them with its index; UsageError for what is none of the family's packages."""
     check_given(packages, row)
     digests = {path.name: file_sha256(path) for path in packages}
@@ -127,9 +147,11 @@ def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...],
             for path in packages:
                 shutil.copyfile(path, repository / path.name)
         try:
-            add_index(at, tools.reference, repository, row.family)
+            add_index(workshop, tools.reference, repository, row.family)
         except PackageError as error:
-            raise UsageError(f"--package: {error.message}", hint=error.hint, log=at.log) from error
+            raise UsageError(
+                f"--package: {error.message}", hint=error.hint, log=workshop.log
+            ) from error
         _check_names(repository, row)
         return Build(
             key=key,
@@ -144,11 +166,11 @@ def given_build(at: Workshop, tools: ToolchainImage, packages: tuple[Path, ...],
                 clean=True,
                 seconds=0.0,
                 built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-                log=str(at.log),
+                log=str(workshop.log),
             ),
         )
 
-    guard = exclusive(builds_home() / f"{key}.lock", at.deadline)
+    guard = exclusive(builds_home() / f"{key}.lock", workshop.deadline)
     return build_cache.found_or_made(key, guard, make)
 
 

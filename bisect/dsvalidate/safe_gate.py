@@ -97,36 +97,42 @@ def secrets_check(
     patched: Mapping[str, Traces], stock: Mapping[str, Traces], lacking: Sequence[str] = ()
 ) -> Check:
     """Look for passwords, hashes and keys in places where stock has none of that kind."""
-    in_stock = [find for each in stock.values() for find in each.finds]
-    found = {name: new_finds(each.finds, in_stock) for name, each in patched.items()}
-    lines = [f"{name}: {find}" for name, finds in found.items() for find in finds]
-    cut = sorted({path for each in patched.values() for path in each.cut})
+    in_stock = [find for traces in stock.values() for find in traces.finds]
+    finds_by_name = {name: new_finds(traces.finds, in_stock) for name, traces in patched.items()}
+    lines = [f"{name}: {find}" for name, finds in finds_by_name.items() for find in finds]
+    cut = sorted({path for traces in patched.values() for path in traces.cut})
     figures: dict[str, Figure] = {
-        "secrets": max((each.secrets for each in patched.values()), default=0),
-        "files": sum(each.files for each in patched.values()),
+        "secrets": max((traces.secrets for traces in patched.values()), default=0),
+        "files": sum(traces.files for traces in patched.values()),
         "in stock too": len(in_stock),
     }
     if lines:
-        finds = [find for each in found.values() for find in each]
+        finds = [find for name_finds in finds_by_name.values() for find in name_finds]
         return Gate.SAFE.check(
-            "secrets", Status.FAILED,
-            f"{_kinds(finds)} where stock has none: {listed(_places(finds), 3)}", advice=LEAKED,
-            figures=figures, details=tuple(lines[:SHOWN]),
-        )  # fmt: skip
+            "secrets",
+            Status.FAILED,
+            f"{_kinds(finds)} where stock has none: {listed(_places(finds), 3)}",
+            advice=LEAKED,
+            figures=figures,
+            details=tuple(lines[:SHOWN]),
+        )
     if lacking or cut:
         why = [f"{', '.join(lacking)} ended too early"] if lacking else []
         why += [f"only the beginning of {listed(cut, 3)} was searched"] if cut else []
         return Gate.SAFE.check(
-            "secrets", Status.INCONCLUSIVE,
-            f"no secret was found, but not all was looked at: {'; '.join(why)}", figures=figures,
+            "secrets",
+            Status.INCONCLUSIVE,
+            f"no secret was found, but not all was looked at: {'; '.join(why)}",
+            figures=figures,
             advice="correct what failed before it, then give the same command again",
-        )  # fmt: skip
+        )
     return Gate.SAFE.check(
-        "secrets", Status.PASSED,
+        "secrets",
+        Status.PASSED,
         f"none of {figures['secrets']} passwords, hashes and keys is anywhere in "
         f"{figures['files']} written files or in replies where stock has none",
         figures=figures,
-    )  # fmt: skip
+    )
 
 
 def _kinds(finds: Sequence[Find]) -> str:
@@ -138,7 +144,9 @@ def _places(finds: Sequence[Find]) -> list[str]:
     return list(dict.fromkeys(find.place.partition(", line ")[0] for find in finds))
 
 
-def messages_check(both: Sequence[tuple[Traces, Traces]], in_stock: InStock = nowhere) -> Check:
+def messages_check(
+    trace_pairs: Sequence[tuple[Traces, Traces]], in_stock: InStock = nowhere
+) -> Check:
     """Compare error logs: new kinds of messages, and the lines that 1,000 operations make.
 
     Some messages depend on the moment, such as of a thread that ends late or waits on a busy
@@ -146,39 +154,43 @@ def messages_check(both: Sequence[tuple[Traces, Traces]], in_stock: InStock = no
     information or only one of several servers says it: stock would say it too. So is any
     information of one server.
     """
-    new = _new_messages(both)
-    rates = [lines_per_thousand([pair[side] for pair in both]) for side in (0, 1)]
-    odd = [kind for kind in new if new[kind] == 1 < len(both)]
-    known = in_stock([kind for kind in new if (kind in odd) != information(kind)])
-    spared = [kind for kind in new if kind in known or (kind in odd and information(kind))]
+    new = _new_messages(trace_pairs)
+    rates = [lines_per_thousand([pair[side] for pair in trace_pairs]) for side in (0, 1)]
+    odd = [kind for kind in new if new[kind] == 1 < len(trace_pairs)]
+    stock_kinds = in_stock([kind for kind in new if (kind in odd) != information(kind)])
+    spared = [kind for kind in new if kind in stock_kinds or (kind in odd and information(kind))]
     bad = [kind for kind in new if severe(kind) and kind not in spared]
-    others = len(new) - len(bad) - len(spared)
+    other_kinds = len(new) - len(bad) - len(spared)
     more = rates[0] > MORE_LINES * rates[1] + FEW_LINES
-    status = Status.FAILED if bad else Status.WARNED if others or more else Status.PASSED
+    status = Status.FAILED if bad else Status.WARNED if other_kinds or more else Status.PASSED
     words = [f"{rates[0]:.0f} lines in the error log for 1,000 operations (stock: {rates[1]:.0f})"]
     words += [f"{len(bad)} new kinds of severe messages: {listed(bad, 2)}"] if bad else []
-    words += [f"{others} other new kinds of messages"] if others else []
+    words += [f"{other_kinds} other new kinds of messages"] if other_kinds else []
     words += [f"{len(spared)} new kinds that depend on the moment"] if spared else []
     lines = Counter[str]()
-    for patched, _ in both:
+    for patched, _ in trace_pairs:
         lines.update(patched.messages)
     return Gate.SAFE.check(
-        "error-log", status, "; ".join(words),
+        "error-log",
+        status,
+        "; ".join(words),
         advice="read the new messages: each is work, disk and attention on every server",
         details=tuple(f"{kind} ({lines[kind]} lines)" for kind in new)[:SHOWN],
         figures={"lines of 1,000 operations": round(rates[0], 1), "new kinds": len(new)},
-    )  # fmt: skip
+    )
 
 
-def _new_messages(both: Sequence[tuple[Traces, Traces]]) -> Counter[str]:
+def _new_messages(trace_pairs: Sequence[tuple[Traces, Traces]]) -> Counter[str]:
     """Each kind that no stock server wrote, and in how many of the patched servers' logs it is."""
-    known = {kind for _, stock in both for kind in stock.messages}
-    return Counter(kind for patched, _ in both for kind in patched.messages if kind not in known)
+    stock_kinds = {kind for _, stock in trace_pairs for kind in stock.messages}
+    return Counter(
+        kind for patched, _ in trace_pairs for kind in patched.messages if kind not in stock_kinds
+    )
 
 
 def lines_per_thousand(traces: Sequence[Traces]) -> float:
-    lines = sum(sum(each.messages.values()) for each in traces)
-    operations = sum(each.operations for each in traces)
+    lines = sum(sum(trace.messages.values()) for trace in traces)
+    operations = sum(trace.operations for trace in traces)
     return 1000 * lines / operations if operations else 0.0
 
 
@@ -186,17 +198,18 @@ def readable_check(
     patched: Sequence[str], stock: Sequence[str], own_folders: tuple[str, ...]
 ) -> Check:
     """Compare the files that a running server wrote and that every user may read."""
-    known = {DIGITS.sub("#", path) for path in stock}
-    new = sorted({path for path in patched if DIGITS.sub("#", path) not in known})
+    stock_paths = {DIGITS.sub("#", path) for path in stock}
+    new = sorted({path for path in patched if DIGITS.sub("#", path) not in stock_paths})
     own = any(path.startswith(own_folders) for path in new)
     status = Status.FAILED if own else Status.WARNED if new else Status.PASSED
-    found = f"anyone may read {listed(new, 3)}, which stock does not write or keeps closed"
+    sentence = f"anyone may read {listed(new, 3)}, which stock does not write or keeps closed"
     return Gate.SAFE.check(
-        "new-readable", status,
-        found if new else "the server wrote no file that anyone may read but those of stock",
+        "new-readable",
+        status,
+        sentence if new else "the server wrote no file that anyone may read but those of stock",
         details=tuple(new[:SHOWN]),
         advice="close it (mode 0600), or say why everyone may read it",
-    )  # fmt: skip
+    )
 
 
 SECTION = "== "
@@ -229,14 +242,14 @@ def inventory_in(text: str) -> Inventory:
 
 
 def _sections(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith(SECTION):
-            lines = found.setdefault(line.removeprefix(SECTION).strip(), [])
+            lines = sections.setdefault(line.removeprefix(SECTION).strip(), [])
         elif line.strip():
             lines.append(line.strip())
-    return found
+    return sections
 
 
 def _ports(lines: Iterable[str]) -> Iterator[str]:
@@ -285,30 +298,37 @@ class InventoryPart:
 
 LOOKS = (
     InventoryPart(
-        part="ports", words="ports that anyone on the network can reach",
+        part="ports",
+        words="ports that anyone on the network can reach",
         advice="Say in the changelog what listens there, and how to switch it off.",
     ),
     InventoryPart(
-        part="sockets", words="Unix sockets that accept connections",
+        part="sockets",
+        words="Unix sockets that accept connections",
         advice="Check who may connect: the mode of the socket and of its folder.",
     ),
     InventoryPart(
-        part="setuid", words="files that run with their owner's or group's rights",
+        part="setuid",
+        words="files that run with their owner's or group's rights",
         advice="A setuid file needs a review of its own; the distribution's security team asks.",
     ),
     InventoryPart(
-        part="capabilities", words="files with capabilities",
+        part="capabilities",
+        words="files with capabilities",
         advice="A file with capabilities needs a review of its own, as a setuid file does.",
     ),
     InventoryPart(
-        part="writable", words="files or folders that anyone may write to", status=Status.FAILED,
+        part="writable",
+        words="files or folders that anyone may write to",
+        status=Status.FAILED,
         advice="Fix the modes in the package: any local user could change these files.",
     ),
     InventoryPart(
-        part="libraries", words="libraries in the server's process",
+        part="libraries",
+        words="libraries in the server's process",
         advice="Each is code that runs with the server's rights: it was asked for by the patch?",
     ),
-)  # fmt: skip
+)
 
 
 def new_in_inventory(
@@ -327,22 +347,29 @@ def inventory_checks(stock: Inventory, patched: Inventory, log: str) -> Iterator
         before: tuple[str, ...] = getattr(stock, look.part)
         after: tuple[str, ...] = getattr(patched, look.part)
         new = tuple(sorted({*after} - {*before}))
-        found = f"no new {look.words} ({len(after)} as in stock)"
+        sentence = f"no new {look.words} ({len(after)} as in stock)"
         if new:
-            found = f"{look.words}: {len(new)} that stock does not have: {', '.join(new[:3])}"
+            sentence = f"{look.words}: {len(new)} that stock does not have: {', '.join(new[:3])}"
         yield Gate.SAFE.check(
-            f"new-{look.part}", look.status if new else Status.PASSED, found,
-            advice=look.advice, details=new[:SHOWN], evidence=(log,),
+            f"new-{look.part}",
+            look.status if new else Status.PASSED,
+            sentence,
+            advice=look.advice,
+            details=new[:SHOWN],
+            evidence=(log,),
             figures={"new": len(new), "all": len(after)},
-        )  # fmt: skip
+        )
 
 
 def _inventory(suite: Suite, tools: StepTools, image: Image) -> Inventory:
     tools.progress(f"listing what {image.candidate_id} offers")
     with suite.served(
-        tools, suite.filled(tools, image), purpose="inventory",
-        capabilities=CAPABILITIES, volumes=((OWN, SCRIPTS, "ro"),),
-    ) as server:  # fmt: skip
+        tools,
+        suite.filled(tools, image),
+        purpose="inventory",
+        capabilities=CAPABILITIES,
+        volumes=((OWN, SCRIPTS, "ro"),),
+    ) as server:
         server.start()
         command = f'exec sh {SCRIPTS}/inventory "$(cat {server.pid_file})"'
         text = server.box.must("sh", "-c", command, what="list what the system offers")
@@ -357,8 +384,10 @@ def steps(
     return (
         *suite.safe(sides, tools, evidence, accept_weaker=accept_weaker),
         server_step(
-            Gate.SAFE, "inventory", 30,
+            Gate.SAFE,
+            "inventory",
+            30,
             "listing ports, privileged files and libraries, stock and patched",
             partial(new_in_inventory, sides, tools, evidence, suite),
         ),
-    )  # fmt: skip
+    )

@@ -82,19 +82,19 @@ def finds_in(parts: Mapping[str, bytes], secrets: Iterable[Secret]) -> Iterator[
     """Find each secret once in each part, with the line where it was first seen."""
     search = _search_for(tuple(secrets))
     for place, data in parts.items():
-        left = set(search.secrets)
+        open_secrets = set(search.secrets)
         for view, text in _views(data):
-            for at, needle in search.hits(text):
-                if needle.secret in left:
-                    left.discard(needle.secret)
-                    line = f", line {text.count(LINE_END, 0, at) + 1}"
+            for position, needle in search.hits(text):
+                if needle.secret in open_secrets:
+                    open_secrets.discard(needle.secret)
+                    line = f", line {text.count(LINE_END, 0, position) + 1}"
                     yield Find(
                         place=place + (line if view in (WHOLE, SMALL) else ""),
                         secret=needle.secret.name,
                         kind=needle.secret.kind,
                         form=_form(view, needle.form),
                     )
-            if not left:
+            if not open_secrets:
                 break
 
 
@@ -113,18 +113,18 @@ def without_secrets(data: bytes, secrets: Iterable[Secret]) -> bytes:
 
 def new_finds(patched: Iterable[Find], stock: Iterable[Find]) -> tuple[Find, ...]:
     """Return what stock has not: no secret of this kind in a place of this name."""
-    known = {find.like for find in stock}
-    return tuple(find for find in patched if find.like not in known)
+    stock_finds = {find.like for find in stock}
+    return tuple(find for find in patched if find.like not in stock_finds)
 
 
 def needles(value: bytes) -> Iterator[tuple[str, bytes]]:
     """Form and bytes of each way to write a value; base64 depends on what stands before it."""
     yield AS_IT_IS, value
-    for written in (value, *_as_utf_16(value)):
+    for encoded in (value, *_as_utf_16(value)):
         for before in range(3):
-            coded = base64.b64encode(b"\0" * before + written)
+            coded = base64.b64encode(b"\0" * before + encoded)
             begin = -(-8 * before // 6)
-            inner = coded[begin : 8 * (before + len(written)) // 6]
+            inner = coded[begin : 8 * (before + len(encoded)) // 6]
             yield AS_BASE64, inner
             if inner.translate(URL_SAFE) != inner:
                 yield AS_BASE64, inner.translate(URL_SAFE)
@@ -150,11 +150,15 @@ class _Search:
     """All needles at once: each place is looked at once, however many needles there are."""
 
     def __init__(self, secrets: tuple[Secret, ...]) -> None:
-        self.secrets = tuple(each for each in secrets if len(each.value) >= SHORTEST)
+        self.secrets = tuple(secret for secret in secrets if len(secret.value) >= SHORTEST)
         self._by_begin: dict[bytes, dict[bytes, _Needle]] = {}
         for secret in self.secrets:
-            for form, whole in needles(secret.value):
-                for text in (whole, whole.translate(None, BETWEEN), whole.lower()):
+            for form, needle_text in needles(secret.value):
+                for text in (
+                    needle_text,
+                    needle_text.translate(None, BETWEEN),
+                    needle_text.lower(),
+                ):
                     if len(text) >= SHORTEST:
                         needle = _Needle(secret=secret, form=form, text=text)
                         self._by_begin.setdefault(text[:SHORTEST], {}).setdefault(text, needle)
@@ -172,14 +176,18 @@ class _Search:
             places = np.flatnonzero(self._may_begin[_first_three(windows.T)])
             words = np.ascontiguousarray(windows[places]).view("<u8").ravel()
             for place in places[np.isin(words, self._begins)].tolist():
-                at = start + place
-                known = self._by_begin[data[at : at + SHORTEST]]
-                yield from ((at, each) for text, each in known.items() if data.startswith(text, at))
+                position = start + place
+                needles_here = self._by_begin[data[position : position + SHORTEST]]
+                yield from (
+                    (position, needle)
+                    for text, needle in needles_here.items()
+                    if data.startswith(text, position)
+                )
 
 
 def _first_three(columns: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
-    one, two, three = (columns[at].astype(np.uint32) for at in range(3))
-    first: npt.NDArray[np.uint32] = one | two << 8 | three << 16
+    low_bytes, middle_bytes, high_bytes = (columns[column].astype(np.uint32) for column in range(3))
+    first: npt.NDArray[np.uint32] = low_bytes | middle_bytes << 8 | high_bytes << 16
     return first
 
 
@@ -243,9 +251,9 @@ def _bytes_of(words: Sequence[bytes], radix: int) -> bytes:
     try:
         if radix == 16:
             return bytes.fromhex(b"".join(words).decode()) if all(map(_is_even, words)) else b""
-        if radix == 8 and any(len(each) != 3 for each in words):
+        if radix == 8 and any(len(word) != 3 for word in words):
             return b""
-        return bytes(int(each, radix) for each in words)
+        return bytes(int(word, radix) for word in words)
     except ValueError:
         return b""
 

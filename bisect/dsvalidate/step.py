@@ -29,9 +29,14 @@ Procedures = tuple[str, ...]  # modules and packages outside this one, by name
 SERVED: Procedures = ("dsharness.systems",)
 INSTALLED: Procedures = (*SERVED, "dsbuilds.libexec")
 MEASURED: Procedures = (
-    *SERVED, "dsharness.loads", "dsharness.machine", "dsharness.measure", "dslab",
-    "dsresults.compare", "dssearch.planner",
-)  # fmt: skip
+    *SERVED,
+    "dsharness.loads",
+    "dsharness.machine",
+    "dsharness.measure",
+    "dslab",
+    "dsresults.compare",
+    "dssearch.planner",
+)
 OWN = "dsvalidate"
 # What only writes an answer down finds nothing.
 WRITERS = {"attestation.py", "answer_files.py"}
@@ -50,10 +55,10 @@ def code_key(procedures: Procedures = (), root: Path | None = None) -> str:
 def _files(name: str, root: Path | None) -> Iterator[Path]:
     place = (root or _root(name.partition(".")[0])) / name.replace(".", "/")
     module = place.with_suffix(".py")
-    found = [module] if module.is_file() else sorted(place.rglob("*"))
-    if not found:
+    files = [module] if module.is_file() else sorted(place.rglob("*"))
+    if not files:
         raise FileNotFoundError(f"{name}: no such procedure")
-    yield from (file for file in found if file.is_file() and _counts(file))
+    yield from (file for file in files if file.is_file() and _counts(file))
 
 
 def _counts(file: Path) -> bool:
@@ -62,10 +67,10 @@ def _counts(file: Path) -> bool:
 
 
 def _root(package: str) -> Path:
-    found = find_spec(package)
-    if found is None or found.origin is None:
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
         raise FileNotFoundError(f"{package}: no such package")
-    return Path(found.origin).parents[1]
+    return Path(spec.origin).parents[1]
 
 
 StepRun = Callable[[], Sequence[Check]]
@@ -115,9 +120,11 @@ class Background:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         where: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Stop the work that still runs: there is an answer or an error, and it is not needed."""
         pending = self._pending
         if pending:
@@ -152,18 +159,26 @@ def server_step(
 ) -> Step:
     """Make a step with a server: a patched one that stops answering is the change's fault."""
     return Step(
-        gate=gate, name=name, seconds=seconds, title=title, run=judged(gate, name, run),
-        inputs=inputs, procedures=SERVED,
-    )  # fmt: skip
+        gate=gate,
+        name=name,
+        seconds=seconds,
+        title=title,
+        run=judged(gate, name, run),
+        inputs=inputs,
+        procedures=SERVED,
+    )
 
 
 def fault_check(gate: Gate, name: str, error: InstanceError) -> Check:
     first, *rest = error.message.splitlines() or ["it failed without a word"]
     log = [f"log: {error.log}"] if error.log else []
     return gate.check(
-        name, Status.FAILED, f"the patched server failed: {first}", advice=ADVICE,
+        name,
+        Status.FAILED,
+        f"the patched server failed: {first}",
+        advice=ADVICE,
         details=(*rest[:12], *log),
-    )  # fmt: skip
+    )
 
 
 class KeptStep(Value):
@@ -185,15 +200,15 @@ class KeptSteps:
         except (OSError, ValueError):
             return None
 
-    def keep(self, step: Step, done: KeptStep) -> None:
+    def keep(self, step: Step, kept_step: KeptStep) -> None:
         """Keep what was found, unless something is open: the next run tries that again."""
-        if any(check.status is Status.INCONCLUSIVE for check in done.checks):
+        if any(check.status is Status.INCONCLUSIVE for check in kept_step.checks):
             return
-        atomic_write(self._place(step), done.model_dump_json(indent=1) + "\n")
+        atomic_write(self._place(step), kept_step.model_dump_json(indent=1) + "\n")
 
     def _place(self, step: Step) -> Path:
-        asked = [step.gate, step.name, step.inputs]
-        return self.folder / f"{content_key([code_key(step.procedures), self.sides, *asked])}.json"
+        facts = [step.gate, step.name, step.inputs]
+        return self.folder / f"{content_key([code_key(step.procedures), self.sides, *facts])}.json"
 
 
 BUILD_S = 600.0  # from nothing, on two cores
@@ -247,12 +262,14 @@ def run_steps(
 
 def _missing(checks: Sequence[Check], why: str) -> tuple[Check, ...]:
     """Say of each gate that has no check why it was not run."""
-    begun = {check.gate for check in checks}
+    gates_begun = {check.gate for check in checks}
     stopped = next((check for check in checks if check.stops), None)
     if stopped is not None:
         built = (stopped.gate, stopped.name) != (Gate.BUILDS, PACKAGE)
         why = f"{stopped.gate} {stopped.name} failed" if built else "the package did not build"
-    return tuple(gate.check("gate", Status.NOT_RUN, why) for gate in Gate if gate not in begun)
+    return tuple(
+        gate.check("gate", Status.NOT_RUN, why) for gate in Gate if gate not in gates_begun
+    )
 
 
 def _run(
@@ -262,33 +279,33 @@ def _run(
     listener: StepListener,
     checks: Sequence[Check],
 ) -> Iterator[Check]:
-    left = _TimeLeft(BUILD_S + expected_s)
-    listener.began("building the packages", left.seconds)
+    time_left = _TimeLeft(BUILD_S + expected_s)
+    listener.began("building the packages", time_left.seconds)
     try:
         steps, keeper = prepare()
     except (EditError, BuildError) as error:
         yield _of_error(Gate.BUILDS, PACKAGE, error)
         return
-    left.done(BUILD_S)
+    time_left.done(BUILD_S)
     for step in steps:  # not what is known from before; an error comes again with its own step
         if step.background is not None and keeper.recall(step) is None:
             background.begin(step.background)
     for step in steps:
-        kept = keeper.recall(step)
-        if kept is not None:
-            left.skipped(step.seconds)
+        kept_step = keeper.recall(step)
+        if kept_step is not None:
+            time_left.skipped(step.seconds)
             listener.recalled(step.title)
         else:
             if step.background is not None:
                 if step is steps[-1]:
                     listener.known(checks, step.title)
                 background.wait()
-            listener.began(step.title, left.seconds)
-            kept = _ran(step)
-            keeper.keep(step, kept)
-            left.done(step.seconds)
-        yield from kept.checks
-        if any(check.stops for check in kept.checks):
+            listener.began(step.title, time_left.seconds)
+            kept_step = _ran(step)
+            keeper.keep(step, kept_step)
+            time_left.done(step.seconds)
+        yield from kept_step.checks
+        if any(check.stops for check in kept_step.checks):
             return
 
 
@@ -304,11 +321,14 @@ def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
     passing = isinstance(error, UnbuildableError) and not error.lasting
     fault = isinstance(error, EditError | BuildError) and not passing
     return gate.check(
-        name, Status.FAILED if fault else Status.INCONCLUSIVE, error.message.splitlines()[0],
-        advice=_advice(error), details=tuple(error.message.splitlines()[1:]),
+        name,
+        Status.FAILED if fault else Status.INCONCLUSIVE,
+        error.message.splitlines()[0],
+        advice=_advice(error),
+        details=tuple(error.message.splitlines()[1:]),
         evidence=(str(error.log),) if error.log else (),
         stops=gate is Gate.BUILDS and name == PACKAGE,
-    )  # fmt: skip
+    )
 
 
 def _advice(error: CandidateError) -> str:

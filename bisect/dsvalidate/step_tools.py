@@ -106,9 +106,14 @@ def made_sides(
     repository = repository_of(build)
     hashes = tuple((name, file_sha256(repository / name)) for name in build.packages)
     return Sides(
-        row=row, patched_row=patched_row, stock=stock, patched=patched, build=build,
-        given=bool(packages), package_hashes=hashes,
-    )  # fmt: skip
+        row=row,
+        patched_row=patched_row,
+        stock=stock,
+        patched=patched,
+        build=build,
+        given=bool(packages),
+        package_hashes=hashes,
+    )
 
 
 def maker_of(patched_row: Row, stock: Image, tools: StepTools) -> BuiltRowMaker:
@@ -116,9 +121,13 @@ def maker_of(patched_row: Row, stock: Image, tools: StepTools) -> BuiltRowMaker:
     spec = patched_row.build
     assert spec is not None  # noqa: S101 - the request says --package or what to build
     return BuiltRowMaker(
-        engine=tools.engine, matrix=tools.matrix, row=patched_row, spec=spec, base=stock,
+        engine=tools.engine,
+        matrix=tools.matrix,
+        row=patched_row,
+        spec=spec,
+        base=stock,
         progress=tools.progress,
-    )  # fmt: skip
+    )
 
 
 LIBEXEC = Path(__file__).parent / "libexec"
@@ -135,19 +144,19 @@ def stock_packages(sides: Sides, tools: StepTools) -> Path:
     PackageError or RefusedError if the distribution no longer offers a version.
     """
     versions = stock_versions(sides.build, sides.stock)
-    family, at = sides.row.family, tools.at
+    family, workshop = sides.row.family, tools.at
     script = LIBEXEC / f"fetch-stock-{'apt' if family is Family.APT else 'dnf'}"
     words = wishes(sides.row, versions)
     key = content_key([sides.stock.key, words, script.read_text(encoding="utf-8")])
 
     def fill(out: Path) -> None:
         tools.progress("fetching the stock packages")
-        _fetch(at, sides.stock, script, words, out)
-        _check_files(out, f".{kind_of(family)}", at.log)
-        add_index(at, tools.image.reference, out, family)
-        _check_versions(out, versions, at.log)
+        _fetch(workshop, sides.stock, script, words, out)
+        _check_files(out, f".{kind_of(family)}", workshop.log)
+        add_index(workshop, tools.image.reference, out, family)
+        _check_versions(out, versions, workshop.log)
 
-    return shelved("stock", key, at.deadline, fill)
+    return shelved("stock", key, workshop.deadline, fill)
 
 
 def stock_versions(build: Build, stock: Image) -> dict[str, str]:
@@ -158,26 +167,34 @@ def stock_versions(build: Build, stock: Image) -> dict[str, str]:
 
 def wishes(row: Row, versions: dict[str, str]) -> tuple[str, ...]:
     """Return what the script is told: each exact version, or where Koji keeps it."""
-    kept = {}
+    urls_by_name = {}
     if isinstance(row.packages, KojiPackages):
         urls = koji_urls(row, row.packages, machine())
-        kept = dict(zip(koji_rpms(row, row.packages), urls, strict=True))
+        urls_by_name = dict(zip(koji_rpms(row, row.packages), urls, strict=True))
     exact = exact_words(row.family, versions)
-    return tuple(kept.get(name, word) for name, word in zip(versions, exact, strict=True))
+    return tuple(urls_by_name.get(name, word) for name, word in zip(versions, exact, strict=True))
 
 
-def _fetch(at: Workshop, stock: Image, script: Path, words: tuple[str, ...], out: Path) -> None:
+def _fetch(
+    workshop: Workshop, stock: Image, script: Path, words: tuple[str, ...], out: Path
+) -> None:
     options = Options(
-        network="host", capabilities=CAPABILITIES,
+        network="host",
+        capabilities=CAPABILITIES,
         volumes=((script, INSIDE, "ro"), (out, "/out", "rw")),
-    )  # fmt: skip
+    )
     with running(
-        at.engine, stock.reference, "sleep", "infinity",
-        purpose="stock", log=at.log, options=options,
-    ) as box:  # fmt: skip
-        done = box.execute(INSIDE, *words, limit_s=min(FETCH_S, at.deadline.left_s))
-    if not done.ok:
-        raise fault(done, f"the stock packages of {stock.candidate_id}", at.log)
+        workshop.engine,
+        stock.reference,
+        "sleep",
+        "infinity",
+        purpose="stock",
+        log=workshop.log,
+        options=options,
+    ) as box:
+        result = box.execute(INSIDE, *words, limit_s=min(FETCH_S, workshop.deadline.left_s))
+    if not result.ok:
+        raise fault(result, f"the stock packages of {stock.candidate_id}", workshop.log)
 
 
 def _check_files(out: Path, suffix: str, log: Path) -> None:

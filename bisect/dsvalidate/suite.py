@@ -88,19 +88,26 @@ def service_box(
     """Run a container of an image as the driver makes states in one; ``user`` None is root."""
     with contextlib.ExitStack() as stack:
         shared = stack.enter_context(shared_folder())
-        made = system.making(shared)
+        made_options = system.making(shared)
         options = replace(
-            made, network=network, user=user, volumes=(*made.volumes, *volumes),
-            capabilities=tuple(sorted({*made.capabilities, *capabilities})),
-        )  # fmt: skip
+            made_options,
+            network=network,
+            user=user,
+            volumes=(*made_options.volumes, *volumes),
+            capabilities=tuple(sorted({*made_options.capabilities, *capabilities})),
+        )
         began_at = time.time()
         log = logs_home() / "validate" / f"{tools.name}-{purpose}.log"
         box = stack.enter_context(
             running(
-                tools.engine, reference, *system.idle_command(),
-                purpose=f"validate-{purpose}", options=options, log=log,
+                tools.engine,
+                reference,
+                *system.idle_command(),
+                purpose=f"validate-{purpose}",
+                options=options,
+                log=log,
             )
-        )  # fmt: skip
+        )
         yield ServiceBox(box=box, shared=shared, began_at=began_at)
 
 

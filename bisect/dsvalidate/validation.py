@@ -77,8 +77,8 @@ class ValidateRequest:
 def check_request(request: ValidateRequest) -> None:
     """Refuse, by a UsageError, what no validation can answer."""
     row, suite = request.row, suite_of(request.row)
-    other = suite is not None and suite.system != row.system
-    if other or row.build is not None:
+    other_system = suite is not None and suite.system != row.system
+    if other_system or row.build is not None:
         built = ", built from source" if row.build else ""
         raise UsageError(
             f"row {row.id} ({row.system}{built}) has no stock packages of "
@@ -116,7 +116,7 @@ def check_request(request: ValidateRequest) -> None:
 def workloads_for(matrix: Matrix, row: Row, profile: str | None) -> tuple[Workload, ...]:
     """Return a profile's workloads; without a name those of the default, or others that fit."""
     usual = find_profile(matrix, profile)
-    if profile is not None or all(_answers(row, each) for each in usual):
+    if profile is not None or all(_answers(row, workload) for workload in usual):
         return usual
     return default_workloads(matrix, [row.system])
 
@@ -159,21 +159,30 @@ def validate(
     row, folder = request.row, _folder(request)
     server = packages_of(row).server
     tools = StepTools(
-        engine=engine, matrix=request.matrix, family=row.family, name=request.patched_row.id,
+        engine=engine,
+        matrix=request.matrix,
+        family=row.family,
+        name=request.patched_row.id,
         progress=listener.note,
-    )  # fmt: skip
+    )
     stock = stock_image(row, tools)
     background = Background(tools.progress)
-    made: list[Sides] = []
+    made_sides_list: list[Sides] = []
 
     def prepare() -> tuple[Sequence[Step], KeptSteps]:
         sides = made_sides(row, request.patched_row, stock, tools, request.packages)
-        made.append(sides)
+        made_sides_list.append(sides)
         question = SpeedQuestion(
-            sides=sides, tools=tools, workloads=request.workloads, settings=request.settings,
-            margin_pct=request.margin_pct, max_pairs=request.max_pairs, store=store,
-            watcher=listener, alone=background.wait,
-        )  # fmt: skip
+            sides=sides,
+            tools=tools,
+            workloads=request.workloads,
+            settings=request.settings,
+            margin_pct=request.margin_pct,
+            max_pairs=request.max_pairs,
+            store=store,
+            watcher=listener,
+            alone=background.wait,
+        )
         steps = steps_of(question, evidence_of(folder, sides), accept_weaker=request.accept_weaker)
         return steps, kept_steps(folder, sides)
 
@@ -189,10 +198,10 @@ def validate(
         max_pairs=request.max_pairs,
         accept_weaker=request.accept_weaker,
         stock=f"{server} {_version(server, stock)}",
-        patched=_version(server, made[0].patched) if made else "nothing",
+        patched=_version(server, made_sides_list[0].patched) if made_sides_list else "nothing",
         packages=tuple(
             PackageFile(name=name, sha256=digest)
-            for sides in made
+            for sides in made_sides_list
             for name, digest in sides.package_hashes
         ),
         command=command,
@@ -202,10 +211,10 @@ def validate(
         checks=checks,
     )
     store.put(validation.finding)
-    if not made:
+    if not made_sides_list:
         return Validated(validation=validation)
-    evidence = evidence_of(folder, made[0]).folder
-    return Validated(validation=validation, packages=made[0].files, evidence=evidence)
+    evidence = evidence_of(folder, made_sides_list[0]).folder
+    return Validated(validation=validation, packages=made_sides_list[0].files, evidence=evidence)
 
 
 def steps_of(
@@ -215,14 +224,14 @@ def steps_of(
 
     Without a suite of the product nothing is known of its server: packages and speed are left.
     """
-    given, suite = (question.sides, question.tools, evidence), suite_of(question.sides.row)
-    steps = builds_gate.steps(*given)
+    common, suite = (question.sides, question.tools, evidence), suite_of(question.sides.row)
+    steps = builds_gate.steps(*common)
     if suite is not None:
         steps = (
             *steps,
-            *installs_gate.steps(*given, suite),
-            *works_gate.steps(*given, suite),
-            *safe_gate.steps(*given, suite, accept_weaker=accept_weaker),
+            *installs_gate.steps(*common, suite),
+            *works_gate.steps(*common, suite),
+            *safe_gate.steps(*common, suite, accept_weaker=accept_weaker),
             *suite.performs(question, evidence),
         )
     steps = (*steps, *performs_gate.steps(question))
@@ -236,9 +245,9 @@ def evidence_of(folder: Path, sides: Sides) -> EvidenceFolder:
 def kept_steps(folder: Path, sides: Sides) -> KeptSteps:
     """Packages count by what they are, not by what they were made from; so does product data."""
     stock = [sides.stock.key, dict(sides.stock.packages)]
-    known = known_of(sides.row).model_dump(mode="json")
-    told = [stock, sides.build.key, sides.package_hashes, known]
-    return KeptSteps(folder=folder / "steps", sides=told)
+    product_facts = known_of(sides.row).model_dump(mode="json")
+    sides_facts = [stock, sides.build.key, sides.package_hashes, product_facts]
+    return KeptSteps(folder=folder / "steps", sides=sides_facts)
 
 
 def _version(server: str, image: Image) -> str:
@@ -247,8 +256,8 @@ def _version(server: str, image: Image) -> str:
 
 def _folder(request: ValidateRequest) -> Path:
     """Return the folder of what is kept between runs of the same question."""
-    asked = [
+    facts = [
         request.patched_row.model_dump(mode="json"),
         [str(package.absolute()) for package in request.packages],
     ]
-    return cache_home() / "validate" / f"{request.patched_row.id}-{content_key(asked)}"
+    return cache_home() / "validate" / f"{request.patched_row.id}-{content_key(facts)}"

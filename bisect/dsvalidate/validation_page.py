@@ -64,7 +64,13 @@ def validation_page(v: Validation) -> Page:
 def _answer(v: Validation, headline: str) -> Card:
     kinds = {ShipAnswer.SHIP: "faster", ShipAnswer.DO_NOT_SHIP: "slower"}
     reasons = [
-        (_badge(check.status), " ", Span(words=str(check.gate), kind="b"), *_found(check))
+        (
+            _badge(check.status),
+            " ",
+            Span(words=str(check.gate), kind="b"),
+            f": {check.found}",
+            *_advice(check),
+        )
         for check in v.reasons
     ]
     facts: dict[str, Content] = {
@@ -92,9 +98,8 @@ def _badge(status: Status) -> Span:
     return badge(status.value, COLOURS.get(status, ""))
 
 
-def _found(check: Check) -> tuple[Content, ...]:
-    advice = f"Next: {check.advice}"
-    return (f": {check.found}", *([" ", Span(words=advice, kind="next")] if check.advice else []))
+def _advice(check: Check) -> tuple[Content, ...]:
+    return (" ", Span(words=f"Next: {check.advice}", kind="next")) if check.advice else ()
 
 
 def _sentences(checks: Iterable[Check]) -> tuple[Content, ...]:
@@ -121,8 +126,7 @@ def _gate(v: Validation, gate: Gate) -> Section:
 
 def _look(check: Check) -> Iterator[Content]:
     """What a check found, with its figures and its evidence."""
-    advice = [" ", Span(words=f"Next: {check.advice}", kind="next")] if check.advice else []
-    yield Paragraph(words=(capital(check.found), *advice))
+    yield Paragraph(words=(capital(check.found), *_advice(check)))
     if check.figures:
         figures: dict[str, Content] = {name: str(value) for name, value in check.figures.items()}
         yield Facts(facts=figures, kind="figures")
@@ -152,9 +156,9 @@ def _lines(v: Validation) -> Iterator[str]:
     place = f" on {_plain(v.machine)}" if v.machine else ""
     yield f"{counted(len(v.checks), 'check')} in {v.seconds:.0f} s{place}; begun {v.started_at}."
     yield from _section(_reasons_title(v), v.reasons[:MOST_REASONS], say_status=True)
-    left = len(v.reasons) - MOST_REASONS
-    if left > 0:
-        yield f"- … and {left} more in the report"
+    reasons_left = len(v.reasons) - MOST_REASONS
+    if reasons_left > 0:
+        yield f"- … and {reasons_left} more in the report"
     yield from _section("Speed", _named(v, Gate.PERFORMS, SPEED))
     yield from _section("Security", _named(v, Gate.SAFE, SECURITY))
     yield from (
@@ -175,11 +179,11 @@ def _reasons_title(v: Validation) -> str:
 
 
 def _section(title: str, checks: Iterable[Check], *, say_status: bool = False) -> Iterator[str]:
-    known = list(checks)
-    if not known:
+    known_checks = list(checks)
+    if not known_checks:
         return
     yield from ("", f"## {title}", "")
-    for check in known:
+    for check in known_checks:
         status = f"{check.status}: " if say_status else ""
         yield f"- {status}{check.gate} {_plain(check.name)}: {_plain(check.found)}"
         if say_status and check.advice:
@@ -201,10 +205,11 @@ def _plain(text: str) -> str:
     return "".join(f"\\{letter}" if letter in MARKS else letter for letter in line)
 
 
-def answer_text(found: Validation) -> str:
+def answer_text(validation: Validation) -> str:
     """The answer for a terminal: its headline, and what it rests on."""
-    lines = [f"{HEADLINES[found.answer]}: {found.change} on {found.row} ({found.patched})"]
-    for check in found.reasons:
+    change = f"{validation.change} on {validation.row} ({validation.patched})"
+    lines = [f"{HEADLINES[validation.answer]}: {change}"]
+    for check in validation.reasons:
         lines.append(f"  {check.status}: {check.gate} {check.name}: {check.found}")
         if check.advice:
             lines.append(f"    next: {check.advice}")

@@ -47,10 +47,13 @@ def steps(
     return (
         *suite.works(sides, tools, evidence),
         server_step(
-            Gate.WORKS, "distribution-tests", 30, "running the distribution's own tests",
+            Gate.WORKS,
+            "distribution-tests",
+            30,
+            "running the distribution's own tests",
             partial(run, sides, tools, evidence, suite),
         ),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,33 +138,45 @@ def _ran(
     if why is not None:
         return _not_run(name, f"debian/tests/{test.name} cannot run in this container: {why}")
     tools.progress(f"running debian/tests/{test.name}")
-    done = _done(suite, sides.patched, tools, test, folder)
-    log = evidence.keep(f"{name}.txt", str(done))
-    if done.ok:
-        found = f"debian/tests/{test.name} passes on the patched packages, without systemd"
-        return Gate.WORKS.check(name, Status.PASSED, found, evidence=(log,))
+    result = _done(suite, sides.patched, tools, test, folder)
+    log = evidence.keep(f"{name}.txt", str(result))
+    if result.ok:
+        sentence = f"debian/tests/{test.name} passes on the patched packages, without systemd"
+        return Gate.WORKS.check(name, Status.PASSED, sentence, evidence=(log,))
     if not _done(suite, sides.stock, tools, test, folder).ok:
         return _not_run(name, f"debian/tests/{test.name} fails in this container with stock too")
-    lines = last_lines(f"{done.stdout}{done.stderr}")
+    lines = last_lines(f"{result.stdout}{result.stderr}")
     return Gate.WORKS.check(
-        name, Status.FAILED, f"debian/tests/{test.name} fails on the patched packages: {done.end}",
-        evidence=(log,), details=lines, advice=ADVICE,
-    )  # fmt: skip
+        name,
+        Status.FAILED,
+        f"debian/tests/{test.name} fails on the patched packages: {result.end}",
+        evidence=(log,),
+        details=lines,
+        advice=ADVICE,
+    )
 
 
 def _done(
     suite: Suite, image: Image, tools: StepTools, test: ShippedTest, folder: Path
 ) -> Completed:
     with suite.served(
-        tools, image.reference, purpose=NAME,
-        volumes=((folder, INSIDE, "ro"),), capabilities=CAPABILITIES,
-    ) as server:  # fmt: skip
+        tools,
+        image.reference,
+        purpose=NAME,
+        volumes=((folder, INSIDE, "ro"),),
+        capabilities=CAPABILITIES,
+    ) as server:
         if suite.prepare:
             server.box.must("sh", "-s", what="prepare the server's folders", stdin=suite.prepare)
         return server.box.execute(
-            "sh", "-c", 'export AUTOPKGTEST_TMP=$(mktemp -d); cd "$1" && exec "$2"', "sh",
-            INSIDE, f"{FOLDER}/{test.name}", limit_s=LIMIT_S,
-        )  # fmt: skip
+            "sh",
+            "-c",
+            'export AUTOPKGTEST_TMP=$(mktemp -d); cd "$1" && exec "$2"',
+            "sh",
+            INSIDE,
+            f"{FOLDER}/{test.name}",
+            limit_s=LIMIT_S,
+        )
 
 
 def _not_run(name: str, why: str) -> Check:

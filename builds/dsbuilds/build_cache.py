@@ -22,12 +22,12 @@ P = TypeVar("P")
 
 
 def builds_home() -> Path:
-    """Where builds are kept: made by untrusted programs, so closed to other users."""
+    """Return where builds are kept: made by untrusted programs, so closed to other users."""
     return private(cache_home() / "builds")
 
 
 def compiler_cache(toolchain: str) -> Path:
-    """The folder of a toolchain's compiler cache; all incremental builds share it."""
+    """Return the folder of a toolchain's compiler cache; all incremental builds share it."""
     folder = builds_home() / ".ccache" / toolchain
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,39 +35,39 @@ def compiler_cache(toolchain: str) -> Path:
 
 
 def find(key: str) -> Build | None:
-    """The build of that key when it is here and can be read."""
+    """Return the build of that key when it is here and can be read."""
     folder = builds_home() / key
     try:
-        found = Build.model_validate_json((folder / RECORD).read_text(encoding="utf-8"))
+        build = Build.model_validate_json((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found.model_copy(update={"folder": str(folder)})
+    return build.model_copy(update={"folder": str(folder)})
 
 
 def remember_failure(key: str, error: UnbuildableError) -> None:
     """Keep why it cannot be built."""
-    kept = {
+    failure = {
         "message": error.message,
         "log": str(error.log) if error.log else "",
         "toolchain": error.toolchain_may_be_wrong,
         "compiler": error.compiler_may_be_wrong,
     }
-    atomic_write(builds_home() / f"{key}.failed", json.dumps(kept))
+    atomic_write(builds_home() / f"{key}.failed", json.dumps(failure))
 
 
 def refuse_known_failure(key: str) -> None:
     """Raise what building this ended with before."""
     try:
         text = (builds_home() / f"{key}.failed").read_text(encoding="utf-8")
-        known = json.loads(text)
+        failure = json.loads(text)
     except (OSError, ValueError):
         return
     raise UnbuildableError(
-        known["message"],
+        failure["message"],
         hint="tried before; `dsbisect clean --builds` forgets it",
-        log=Path(known["log"]) if known["log"] else None,
-        toolchain=known.get("toolchain", False),
-        compiler=known.get("compiler", False),
+        log=Path(failure["log"]) if failure["log"] else None,
+        toolchain=failure.get("toolchain", False),
+        compiler=failure.get("compiler", False),
     )
 
 
@@ -82,28 +82,28 @@ def found_or_made(
     ``guard`` holds back others, and says where it is made. What cannot be built is remembered, so
     that an unattended search does not try it again. With an ``engine`` others may have it.
     """
-    known = _known(key)
-    if known is not None:
-        _given(engine, known, made=False)
-        return known
+    existing = _known(key)
+    if existing is not None:
+        _given(engine, existing, is_new=False)
+        return existing
     with guard as place:
-        known = _known(key)  # another process may have tried while this one waited
-        if known is not None:
-            return known
+        existing = _known(key)  # another process may have tried while this one waited
+        if existing is not None:
+            return existing
         with draft() as folder:
-            taken = _taken(engine, key, folder)
-            if taken is not None:
-                return keep(folder, taken)
+            received = _taken(engine, key, folder)
+            if received is not None:
+                return keep(folder, received)
         with draft() as folder:
             try:
-                made = make(place, folder)
+                new = make(place, folder)
             except UnbuildableError as error:
                 if error.lasting:
                     remember_failure(key, error)
                 raise
-            kept = keep(folder, made)
-    _given(engine, kept, made=True)
-    return kept
+            stored_build = keep(folder, new)
+    _given(engine, stored_build, is_new=True)
+    return stored_build
 
 
 def _taken(engine: Engine | None, key: str, folder: Path) -> Build | None:
@@ -116,16 +116,16 @@ def _taken(engine: Engine | None, key: str, folder: Path) -> Build | None:
     return engine.exchange.take("build", key, reference_of(key), used)
 
 
-def _given(engine: Engine | None, build: Build, *, made: bool) -> None:
+def _given(engine: Engine | None, build: Build, *, is_new: bool) -> None:
     if engine is not None and engine.exchange is not None:
-        engine.exchange.give("build", build.key, lambda: packed(engine, build), made=made)
+        engine.exchange.give("build", build.key, lambda: packed(engine, build), is_new=is_new)
 
 
 def _known(key: str) -> Build | None:
-    found = find(key)
-    if found is None:
+    build = find(key)
+    if build is None:
         refuse_known_failure(key)
-    return found
+    return build
 
 
 def all_builds() -> list[Build]:
@@ -135,7 +135,7 @@ def all_builds() -> list[Build]:
 
 @contextmanager
 def draft() -> Iterator[Path]:
-    """A folder for a new build; removed at the end unless it was kept."""
+    """Yield a folder for a new build; removed at the end unless it was kept."""
     with temporary_folder(temporary_name(builds_home(), ".draft")) as folder:
         yield folder
 
@@ -143,11 +143,11 @@ def draft() -> Iterator[Path]:
 def keep(drafted: Path, build: Build) -> Build:
     """Give a finished draft its name; an equal one that came first stays."""
     target = builds_home() / build.key
-    kept = build.model_copy(update={"folder": str(target)})
-    text = json.dumps(kept.model_dump(mode="json"), indent=2, sort_keys=True)
+    stored_build = build.model_copy(update={"folder": str(target)})
+    text = json.dumps(stored_build.model_dump(mode="json"), indent=2, sort_keys=True)
     atomic_write(drafted / RECORD, text + "\n")
     with writing(target):
         if target.exists():
             shutil.rmtree(target)
         drafted.rename(target)
-    return kept
+    return stored_build

@@ -34,7 +34,7 @@ def reference_of(key: str) -> str:
 
 @contextmanager
 def packed(engine: Engine, build: Build) -> Iterator[str]:
-    """The reference of a build's image, which is gone at the end of the block."""
+    """Yield the reference of a build's image, which is gone at the end of the block."""
     reference, log = own_name(f"{REPOSITORY}/{DRAFT}:"), Path(build.provenance.log)
     labels = labels_of("build", key=build.key)
     changes = [f"--change=LABEL {name}={value}" for name, value in labels.items()]
@@ -60,25 +60,25 @@ def unpacked(engine: Engine, key: str, folder: Path, *, home: Path) -> Build:
     reference = reference_of(key)
     try:
         with scratch_folder("take") as place:
-            layout, how = place / "image", ("--quiet", "--format", "oci-dir")
-            engine.must("save", *how, "--output", str(layout), reference)
+            layout, options = place / "image", ("--quiet", "--format", "oci-dir")
+            engine.must("save", *options, "--output", str(layout), reference)
             unpack(_only_layer(layout), folder, Deadline.after(UNPACK_S))
     finally:
         untag(engine, reference)
     try:
-        found = Build.model_validate_json(given_file(folder / RECORD))
+        build = Build.model_validate_json(given_file(folder / RECORD))
     except (OSError, ValueError) as error:
         raise UnfitImageError(f"build {key}: it has no record that can be read") from error
     contents = [content_of(path) for path in folder.iterdir() if path.is_dir()]
-    if found.key != key or contents != [found.content]:
+    if build.key != key or contents != [build.content]:
         raise UnfitImageError(f"build {key}: its files are not those of its record")
     log = str(home / LOG) if (folder / LOG).is_file() else ""
-    told = found.provenance.model_copy(update={"log": log})
-    return found.model_copy(update={"folder": str(folder), "provenance": told})
+    provenance = build.provenance.model_copy(update={"log": log})
+    return build.model_copy(update={"folder": str(folder), "provenance": provenance})
 
 
 def _only_layer(layout: Path) -> Path:
-    """The archive in an image of one layer."""
+    """Return the archive in an image of one layer."""
 
     def blob(digest: str) -> Path:
         return layout / "blobs" / "sha256" / digest.removeprefix("sha256:")
@@ -92,7 +92,7 @@ def _only_layer(layout: Path) -> Path:
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """As if root had made it."""
+    """Make it look as if root had made it."""
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
     return member

@@ -56,7 +56,7 @@ def check_rows(matrix: Matrix, rows: Iterable[Row]) -> None:
 
 
 def patch_folder(matrix: Matrix) -> Path:
-    """The folder that a matrix names its patches from."""
+    """Return the folder that a matrix names its patches from."""
     return (matrix.file or find_matrix()).parent
 
 
@@ -98,24 +98,26 @@ def source_named(text: str | None) -> SourceSpec:
 
 
 def _is_build(text: str) -> bool:
-    """Whether it names a build of a product's source package, as Koji does."""
-    found = NVR.fullmatch(text)
+    """Return whether it names a build of a product's source package, as Koji does."""
+    match = NVR.fullmatch(text)
     packages = [product(name).rpm for name in product_ids()]
-    return found is not None and found["name"] in {each.source for each in packages if each}
+    return match is not None and match["name"] in {
+        package.source for package in packages if package
+    }
 
 
 def _apart(text: str) -> tuple[str, str]:
-    """A repository and its revision; a folder may have an @ in its name."""
+    """Return a repository and its revision; a folder may have an @ in its name."""
     host = HOST.match(text)
     begin = host.end() if host else 0
-    path, at, revision = text[begin:].rpartition("@")
-    if not at or not path or not revision or (host is None and Path(text).exists()):
+    path, separator, revision = text[begin:].rpartition("@")
+    if not separator or not path or not revision or (host is None and Path(text).exists()):
         return text, "HEAD"
     return text[:begin] + path, revision
 
 
 def _whole(location: str) -> str:
-    """The full path of what is here; podman reads a relative one as the name of a volume."""
+    """Return the full path of what is here; podman reads a relative one as the name of a volume."""
     path = Path(location).expanduser()
-    here = HOST.match(location) is None and path.exists()
-    return str(path.absolute()) if here else location
+    exists_here = HOST.match(location) is None and path.exists()
+    return str(path.absolute()) if exists_here else location

@@ -27,12 +27,7 @@ from dsbuilds.sources.source_package import SourcePackage, distribution_source, 
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.sources.tar_archive import tarball_tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
-from dsbuilds.toolchains.toolchain_choice import (
-    BuildChoice,
-    choices_of,
-    first_that_works,
-    named,
-)
+from dsbuilds.toolchains.toolchain_choice import BuildChoice, choices_of, first_that_works, named
 from dsbuilds.toolchains.toolchain_image import ToolchainImage, own_tools, toolset_of
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
@@ -86,45 +81,52 @@ class BuiltRowMaker:
         return Workshop(engine=self.engine, deadline=Deadline.after(LIMIT_S), log=log)
 
     def make(self) -> tuple[Build, Image]:
-        """The build and the image that serves it, found or made now."""
+        """Return the build and the image that serves it, found or made now."""
         driver = PACKAGE_DRIVERS.get(self.spec.driver)
         return self._tree() if driver is None else self._packages(driver)
 
     def package_order(self) -> tuple[PackageDriver, PackageOrder] | None:
-        """What packages are made by and of, in a container; None for a tree."""
+        """Return what packages are made by and of, in a container; None for a tree."""
         driver = PACKAGE_DRIVERS.get(self.spec.driver)
         return None if driver is None else self._order(driver, self.at)
 
-    def _order(self, driver: PackageDriver, at: Workshop) -> tuple[PackageDriver, PackageOrder]:
+    def _order(
+        self, driver: PackageDriver, workshop: Workshop
+    ) -> tuple[PackageDriver, PackageOrder]:
         if self.spec.driver is DriverName.RPM and isinstance(self.spec.source, GitSource):
             driver, order = repository_order(
-                at, self.row, self.base, self.source_tree(),
+                workshop,
+                self.row,
+                self.base,
+                self.source_tree(),
                 registries=frozenset({CRATES_IO, *self.matrix.tools.crates}),
                 progress=self.progress,
-            )  # fmt: skip
+            )
         else:
-            order = PackageOrder(row=self.row, image=self.base, source=self._package(at))
+            order = PackageOrder(row=self.row, image=self.base, source=self._package(workshop))
         if self.spec.edits or self.spec.patches:
-            toolset = driver.toolset(at, order, progress=self.progress)
-            patches = self.patches(driver.source_tree(at, order, toolset))
+            toolset = driver.toolset(workshop, order, progress=self.progress)
+            patches = self.patches(driver.source_tree(workshop, order, toolset))
             order = replace(order, patches=patches)
         return driver, order
 
     def _packages(self, driver: PackageDriver) -> tuple[Build, Image]:
-        at = self.at
-        driver, order = self._order(driver, at)
-        made = build_packages(driver, at, order, progress=self.progress)
-        return made, installed(at, self.base, made, self.row, progress=self.progress)
+        workshop = self.at
+        driver, order = self._order(driver, workshop)
+        package_build = build_packages(driver, workshop, order, progress=self.progress)
+        return package_build, installed(
+            workshop, self.base, package_build, self.row, progress=self.progress
+        )
 
     def _tree(self) -> tuple[Build, Image]:
         tree = self.source_tree()
         patches = self.patches(tree)
         for patch in patches:
             tree = tree.patched(patch.name, patch.text)
-        ours = [
-            each
-            for each in self.matrix.toolchains
-            if each.row == self.base.candidate_id and each.offers
+        own_toolchains = [
+            toolchain
+            for toolchain in self.matrix.toolchains
+            if toolchain.row == self.base.candidate_id and toolchain.offers
         ]
 
         def make(choice: BuildChoice) -> tuple[Build, ToolchainImage]:
@@ -138,33 +140,37 @@ class BuiltRowMaker:
             )
             return build_tree(self.engine, order, progress=self.progress), toolset
 
-        choices = choices_of(tree.read, ours or self.matrix.toolchains)
-        (made, toolset), _ = first_that_works(choices, make, self.progress)
-        return made, layered(
-            self.engine, made, toolset, self.row.id,
-            serves=product_of(self.row), progress=self.progress,
-        )  # fmt: skip
+        choices = choices_of(tree.read, own_toolchains or self.matrix.toolchains)
+        (tree_build, toolset), _ = first_that_works(choices, make, self.progress)
+        return tree_build, layered(
+            self.engine,
+            tree_build,
+            toolset,
+            self.row.id,
+            serves=product_of(self.row),
+            progress=self.progress,
+        )
 
     def patches(self, tree: Tree) -> tuple[Patch, ...]:
-        """The edits as one patch, and the user's own; EditError says what does not fit."""
+        """Return the edits as one patch, and the user's own; EditError says what does not fit."""
         folder = patch_folder(self.matrix)
         edited = (patch_of(self.spec.edits, tree.read),) if self.spec.edits else ()
         return (*edited, *user_patches([folder / name for name in self.spec.patches]))
 
-    def _package(self, at: Workshop) -> SourcePackage:
+    def _package(self, workshop: Workshop) -> SourcePackage:
         match self.spec.source:
             case DistributionSource() as wish:
                 package = wish.package or packages_of(self.row).source
                 return distribution_source(
-                    at, self.base, package, wish.version, progress=self.progress
+                    workshop, self.base, package, wish.version, progress=self.progress
                 )
             case SrpmSource() as wish:
-                return srpm_source(at, self.base, wish)
+                return srpm_source(workshop, self.base, wish)
             case GitSource() | TarballSource():
                 raise AssertionError("refused by check_build")
 
     def source_tree(self) -> Tree:
-        """What edits and patches are made for."""
+        """Return what edits and patches are made for."""
         match self.spec.source:
             case GitSource(url=url, revision=revision):
                 repository = Repository.open(url)
@@ -178,20 +184,20 @@ class BuiltRowMaker:
             case TarballSource() as archive:
                 return tarball_tree(archive, Deadline.after(LIMIT_S))
             case DistributionSource() | SrpmSource():
-                at = self.at
-                source = self._package(at)
+                workshop = self.at
+                source = self._package(workshop)
                 order = PackageOrder(row=self.row, image=self.base, source=source)
                 driver: PackageDriver = (
                     DebDriver() if isinstance(self.spec.source, DistributionSource) else RpmDriver()
                 )
-                toolset = driver.toolset(at, order, progress=self.progress)
-                return driver.source_tree(at, order, toolset)
+                toolset = driver.toolset(workshop, order, progress=self.progress)
+                return driver.source_tree(workshop, order, toolset)
 
 
 def row_image(
     engine: Engine, matrix: Matrix, row: Row, *, relock: bool = False, on_progress: Progress
 ) -> Image:
-    """The image that serves a row, built from source where the row says so.
+    """Return the image that serves a row, built from source where the row says so.
 
     The row was checked when the user gave it: ``build_request.check_rows``.
     """
@@ -221,7 +227,7 @@ PLACE = "/usr/local/bin"
 
 
 def load_image(engine: Engine, matrix: Matrix, tool: str, *, progress: Progress) -> Image:
-    """Found, or made now; one row's image drives every server."""
+    """Find it, or make it now; one row's image drives every server."""
     row = matrix.row(matrix.tools.loads[tool])
     image = row_image(engine, matrix, row, relock=False, on_progress=progress)
     speech = LOADS[tool].speech
@@ -231,14 +237,16 @@ def load_image(engine: Engine, matrix: Matrix, tool: str, *, progress: Progress)
 def _with_program(
     engine: Engine, matrix: Matrix, image: Image, name: str, speech: Path, progress: Progress
 ) -> Image:
-    """The image and the program, compiled on the libraries of the compiler's row."""
-    what = "with rustc that compiles the lab's own programs"
-    compiler = own_tools(engine, matrix, matrix.tools.programs, "programs", what, progress=progress)
+    """Return the image and the program, compiled on the libraries of the compiler's row."""
+    purpose = "with rustc that compiles the lab's own programs"
+    compiler = own_tools(
+        engine, matrix, matrix.tools.programs, "programs", purpose, progress=progress
+    )
     text = _containerfile(compiler.reference, name)
     files = program_files(speech)
     key = content_key([image.key, compiler.key, text, files])
     log = logs_home() / "toolchains" / f"{name}-{key}.log"
-    at = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
 
     def make(reference: str) -> None:
         progress(f"compiling {name}")
@@ -248,16 +256,22 @@ def _with_program(
             for file, source in files.items():
                 (program / file).write_text(source, encoding="utf-8")
             recipe = Recipe(
-                text=text, base=image.reference, reference=reference, context=Path(folder),
-                labels=labels_of("toolchain", row=image.candidate_id, key=key), what=name,
-            )  # fmt: skip
-            build(at, recipe)
+                text=text,
+                base=image.reference,
+                reference=reference,
+                context=Path(folder),
+                labels=labels_of("toolchain", row=image.candidate_id, key=key),
+                what=name,
+            )
+            build(workshop, recipe)
 
-    return image.model_copy(update={"reference": keyed_image(at, "load", key, make), "key": key})
+    return image.model_copy(
+        update={"reference": keyed_image(workshop, "load", key, make), "key": key}
+    )
 
 
 def second_tool_image(engine: Engine, matrix: Matrix, *, progress: Progress) -> Image | None:
-    """Where ldclt and the second tool are both; None if the matrix names no second tool."""
+    """Return where ldclt and the second tool are both; None if the matrix names no second tool."""
     second = matrix.tools.second
     if second is None:
         return None
@@ -272,24 +286,28 @@ def second_tool_image(engine: Engine, matrix: Matrix, *, progress: Progress) -> 
     text = f"ARG BASE\nFROM ${{BASE}}\nCOPY {jar.name} {TOOL_JAR}\n"
     key = content_key([box.key, second.sha256, text])
     log = logs_home() / "toolchains" / f"{box.id}-{key}.log"
-    at = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
 
     def make(reference: str) -> None:
         recipe = Recipe(
-            text=text, base=box.reference, reference=reference, context=jar.parent,
-            labels=labels_of("toolchain", row=box.runtime.candidate_id, key=key), what=jar.name,
-        )  # fmt: skip
-        build(at, recipe)
+            text=text,
+            base=box.reference,
+            reference=reference,
+            context=jar.parent,
+            labels=labels_of("toolchain", row=box.runtime.candidate_id, key=key),
+            what=jar.name,
+        )
+        build(workshop, recipe)
 
-    made = keyed_image(at, "load", key, make)
-    return box.runtime.model_copy(update={"reference": made, "key": key})
+    reference = keyed_image(workshop, "load", key, make)
+    return box.runtime.model_copy(update={"reference": reference, "key": key})
 
 
 def _containerfile(compiler: str, program: str) -> str:
-    """Two stages: the compiler is not in the image that drives servers."""
-    made = f"{PLACE}/{program}"
-    command = json.dumps([*COMPILE, "-o", made, f"/{program}/main.rs"])
+    """Return two stages: the compiler is not in the image that drives servers."""
+    program_path = f"{PLACE}/{program}"
+    command = json.dumps([*COMPILE, "-o", program_path, f"/{program}/main.rs"])
     return (
         f"ARG BASE\nFROM {compiler} AS compiled\nCOPY {program} /{program}\nRUN {command}\n"
-        f"FROM ${{BASE}}\nCOPY --from=compiled {made} {made}\n"
+        f"FROM ${{BASE}}\nCOPY --from=compiled {program_path} {program_path}\n"
     )

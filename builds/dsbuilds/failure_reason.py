@@ -105,17 +105,17 @@ SILENT = re.compile(
 
 
 def stage_of(output: str) -> str:
-    """How far the build came."""
+    """Return how far the build came."""
     stages = STAGE.findall(output)
     return stages[-1] if stages else "start"  # the container itself did not work
 
 
 def cause_of(output: str) -> str:
-    """The line that most likely says why."""
+    """Return the line that most likely says why."""
     for cause in CAUSES:
-        found = cause.search(output)
-        if found is not None:
-            return _whole(output, found)[:300]
+        match = cause.search(output)
+        if match is not None:
+            return _whole(output, match)[:300]
     if re.search(r"\bError 153$", output, re.MULTILINE):  # 128 and SIGXFSZ
         return "a file grew beyond the limit (File too large)"
     failed = re.search(r"^make(\[\d+\])?: \*\*\* .*$", output, re.MULTILINE)
@@ -125,20 +125,20 @@ def cause_of(output: str) -> str:
     return lines[-1].strip()[:300] if lines else "no output"
 
 
-def _whole(output: str, found: re.Match[str]) -> str:
-    """A line; one that ends with a colon says what in the next."""
-    line = found[0].strip()
-    following = output[found.end() :].strip().partition("\n")[0].strip()
+def _whole(output: str, match: re.Match[str]) -> str:
+    """Return a line; one that ends with a colon says what in the next."""
+    line = match[0].strip()
+    following = output[match.end() :].strip().partition("\n")[0].strip()
     return f"{line} {following}" if line.endswith(":") and following else line
 
 
 def may_be_the_toolchain(output: str) -> bool:
-    """Whether another toolchain might build the same tree."""
+    """Return whether another toolchain might build the same tree."""
     return stage_of(output) in SURROUNDINGS or CRATES.search(output) is not None
 
 
 def may_be_the_compiler(output: str) -> bool:
-    """Whether another age of compiler and libraries might take it, so far as its words tell.
+    """Return whether another age of compiler and libraries might take it, so far as its words tell.
 
     A commit that is broken in itself says the same: one that fails is no reason to change the
     toolchain, but the end of a range is.
@@ -147,16 +147,17 @@ def may_be_the_compiler(output: str) -> bool:
 
 
 def unfetched(output: str, origin: str, log: Path) -> DsbisectError:
-    """Why a source's crates are not here: the network's doing, or else its own."""
+    """Return why a source's crates are not here: the network's doing, or else its own."""
     lines = (line.strip()[:300] for line in output.splitlines() if UNFIT.search(line))
-    what = f"the crates of {origin} cannot be fetched: {next(lines, cause_of(output))}"
+    problem = f"the crates of {origin} cannot be fetched: {next(lines, cause_of(output))}"
     if UNFIT.search(output) is None and SILENT.search(output) is not None:
         return UnreachableError(
-            what, hint="cargo's own configuration is used: check the network, proxy and mirrors",
+            problem,
+            hint="cargo's own configuration is used: check the network, proxy and mirrors",
             log=log,
-        )  # fmt: skip
+        )
     return UnbuildableError(
-        f"unbuildable: {what}",
+        f"unbuildable: {problem}",
         log=log,
         lasting=False,  # the registry may have changed by then
         toolchain=CRATES.search(output) is not None,
@@ -164,7 +165,7 @@ def unfetched(output: str, origin: str, log: Path) -> DsbisectError:
 
 
 def passing(output: str) -> bool:
-    """Whether the surroundings failed rather than the source: another time it may build."""
+    """Return whether the surroundings failed rather than the source: another time it may build."""
     return bool(PASSING.search(output)) or stage_of(output) == "start"
 
 
@@ -191,18 +192,18 @@ class Source:
     lines: Callable[[str], Sequence[str]]  # of its code, those with a word
 
     def has(self, path: str) -> bool:
-        """Whether it has that file, wherever it is."""
+        """Return whether it has that file, wherever it is."""
         path = _inside(path)
-        return path in self.files or any(each.endswith(f"/{path}") for each in self.files)
+        return path in self.files or any(file.endswith(f"/{path}") for file in self.files)
 
     def names(self, path: str) -> bool:
-        """Whether its Makefile speaks of that file."""
+        """Return whether its Makefile speaks of that file."""
         name = _inside(path).rpartition("/")[2]
         alone = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
         return bool(name) and alone.search(self.rules) is not None
 
     def defines(self, symbol: str) -> bool:
-        """Whether its own code has that function or variable; what is in doubt it has."""
+        """Return whether its own code has that function or variable; what is in doubt it has."""
         if RUST_SYMBOL.match(symbol):
             return True
         try:
@@ -212,17 +213,17 @@ class Source:
         return any(_definition(line, symbol) for line in lines)
 
     def left_asks(self, path: str) -> bool:
-        """A file that only what was left can ask for."""
+        """Return a file that only what was left can ask for."""
         return not self.has(path) and not self.names(path)
 
     def made_before(self, path: str) -> bool:
-        """A missing file that an earlier build made, or would have to make."""
+        """Return a missing file that an earlier build made, or would have to make."""
         if path.startswith(("/", "-")) and not path.startswith(BUILD_FOLDER):
             return False
         return MADE.search(_inside(path)) is not None or self.left_asks(path)
 
     def makes(self, path: str) -> bool:
-        """A header that its build makes."""
+        """Return a header that its build makes."""
         return not self.has(path) and (self.has(f"{path}.in") or self.names(path))
 
 
@@ -231,7 +232,7 @@ def _inside(path: str) -> str:
 
 
 def _definition(line: str, symbol: str) -> bool:
-    """Whether a line begins one.
+    """Return whether a line begins one.
 
     [int f(void)]  [f(int a,]  [pub extern "C" fn f() {]  [int f = 1;]  but not  [int f(void);]
     """
@@ -243,8 +244,8 @@ def _definition(line: str, symbol: str) -> bool:
     return not (re.search(rf"\b{re.escape(symbol)}\s*\(", line) and line.endswith(";"))
 
 
-def _always(source: Source, found: str) -> bool:
-    del source, found
+def _always(source: Source, name: str) -> bool:
+    del source, name
     return True
 
 
@@ -277,7 +278,7 @@ def may_be_stale(output: str, source: Source) -> bool:
         return True
     telling = "\n".join(islice(filter(TELLING.search, output.splitlines()), MOST_LINES))
     for pattern, rule in RULES:
-        asked = dict.fromkeys(found[1] for found in pattern.finditer(telling))
-        if any(rule(source, each) for each in islice(asked, MOST)):
+        names = dict.fromkeys(match[1] for match in pattern.finditer(telling))
+        if any(rule(source, name) for name in islice(names, MOST)):
             return True
     return stage in SURROUNDINGS and EXPLAINED.search(output) is None

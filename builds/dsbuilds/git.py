@@ -16,17 +16,27 @@ LIMIT_S = 600.0
 UNDECODED = "\ufffd"  # stands for bytes that are not UTF-8
 # Neither hooks nor helpers of a repository or a user may run, and nothing may ask a question.
 NO_HOOKS = (
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "core.fsmonitor=false",
-    "-c", "core.untrackedCache=false",
-    "-c", "core.autocrlf=false",
-    "-c", "core.attributesFile=/dev/null",
-    "-c", "core.excludesFile=/dev/null",
-    "-c", "safe.directory=*",
-    "-c", "protocol.ext.allow=never",
-    "-c", "gc.auto=0",
-    "-c", "advice.detachedHead=false",
-)  # fmt: skip
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.untrackedCache=false",
+    "-c",
+    "core.autocrlf=false",
+    "-c",
+    "core.attributesFile=/dev/null",
+    "-c",
+    "core.excludesFile=/dev/null",
+    "-c",
+    "safe.directory=*",
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "advice.detachedHead=false",
+)
 ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -45,10 +55,19 @@ NO_USER = {
     "XDG_CONFIG_HOME": "/nonexistent",
 }
 # An inherited GIT_DIR or GIT_INDEX_FILE (as inside `git bisect run`) would lead elsewhere.
-GIT_VARIABLES = frozenset({
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_CONFIG",
-})  # fmt: skip
+GIT_VARIABLES = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_COMMON_DIR",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_NAMESPACE",
+        "GIT_PREFIX",
+        "GIT_CONFIG",
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +89,16 @@ class Git:
     ) -> Completed:
         """Run git here; a failure is the caller's to judge."""
         return git(
-            "--git-dir", str(self.folder), *args, stdin=stdin, limit_s=limit_s, into=into,
-            into_bytes=into_bytes, env={**self.environment, **(env or {})}, users=users,
-        )  # fmt: skip
+            "--git-dir",
+            str(self.folder),
+            *args,
+            stdin=stdin,
+            limit_s=limit_s,
+            into=into,
+            into_bytes=into_bytes,
+            env={**self.environment, **(env or {})},
+            users=users,
+        )
 
     def must(
         self,
@@ -82,11 +108,11 @@ class Git:
         env: Mapping[str, str] | None = None,
         fails: type[DsbisectError] = SourceError,
     ) -> str:
-        """Git's standard output, or an error that names ``what`` was wanted."""
-        done = self.call(*args, stdin=stdin, env=env)
-        if not done.ok:
-            raise fails(f"{what}: git {args[0]}: {last_line(done)}")
-        return done.stdout
+        """Return git's standard output, or raise an error that names ``what`` was wanted."""
+        result = self.call(*args, stdin=stdin, env=env)
+        if not result.ok:
+            raise fails(f"{what}: git {args[0]}: {last_line(result)}")
+        return result.stdout
 
     def refs(
         self, *args: str, fields: Sequence[str] = ("refname",), what: str, order: Sequence[str] = ()
@@ -96,12 +122,12 @@ class Git:
         A name may hold any character but a few of ASCII: others than git's own end no line and no
         word. One that is not UTF-8 cannot be named here, and is left out. ``order`` are settings.
         """
-        form = " ".join(f"%({each})" for each in fields)
-        settings = [part for each in order for part in ("-c", each)]
-        done = self.call(*settings, "for-each-ref", f"--format={form}", *args)
-        if not done.ok:
-            raise SourceError(f"{what}: git for-each-ref: {last_line(done)}")
-        lines = (line for line in done.stdout.split("\n") if line and UNDECODED not in line)
+        form = " ".join(f"%({field})" for field in fields)
+        settings = [part for setting in order for part in ("-c", setting)]
+        result = self.call(*settings, "for-each-ref", f"--format={form}", *args)
+        if not result.ok:
+            raise SourceError(f"{what}: git for-each-ref: {last_line(result)}")
+        lines = (line for line in result.stdout.split("\n") if line and UNDECODED not in line)
         return [[part for part in line.split(" ") if part] for line in lines]
 
 
@@ -123,6 +149,9 @@ def git(
     own = ENVIRONMENT if users else ENVIRONMENT | NO_USER
     return run(
         ["git", *NO_HOOKS, *args],
-        deadline=Deadline.after(limit_s), stdin=stdin, into=into, into_bytes=into_bytes,
+        deadline=Deadline.after(limit_s),
+        stdin=stdin,
+        into=into,
+        into_bytes=into_bytes,
         env={**dict.fromkeys(unset), **own, **(env or {})},
-    )  # fmt: skip
+    )

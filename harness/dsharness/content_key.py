@@ -13,17 +13,17 @@ KEY_LENGTH = 16
 
 
 def content_key(inputs: object) -> str:
-    """A short stable hash of JSON-like inputs, independent of the order of mapping keys."""
+    """Return a short stable hash of JSON-like inputs, independent of the order of mapping keys."""
     text = json.dumps(inputs, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
 
 
 def file_sha256(path: Path) -> str:
-    """The hash of what the file holds, in hexadecimal; OSError if it is no regular file."""
+    """Return the hash of what the file holds, in hexadecimal; OSError if it is no regular file."""
     with regular_file(path) as stream:
         return stream_sha256(stream)
 
 
 def stream_sha256(stream: BinaryIO) -> str:
-    """The same of an open file."""
+    """Return the same of an open file."""
     return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]

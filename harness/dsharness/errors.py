@@ -58,9 +58,9 @@ class DsbisectError(Exception):
         return f"{self.message}{log}{following}"
 
 
-def with_log_on(told: str, machine: str) -> str:
-    """An error's text for whoever reads it elsewhere: a log is on that machine."""
-    return told.replace(f"{LOG}: ", f"{LOG} on {machine}: ")
+def with_log_on(text: str, machine: str) -> str:
+    """Return an error's text for whoever reads it elsewhere: a log is on that machine."""
+    return text.replace(f"{LOG}: ", f"{LOG} on {machine}: ")
 
 
 class UsageError(DsbisectError):

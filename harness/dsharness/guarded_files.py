@@ -25,7 +25,7 @@ MOST_INPUT = 1 << 30  # of an export or a log: a sample has about three thousand
 
 @contextmanager
 def opened(folder: Path, *parts: str) -> Iterator[int]:
-    """A folder's descriptor; below ``folder``, no link is followed."""
+    """Yield a folder's descriptor; below ``folder``, no link is followed."""
     descriptors = [os.open(folder, FOLDER)]
     try:
         for part in parts:
@@ -38,7 +38,7 @@ def opened(folder: Path, *parts: str) -> Iterator[int]:
 
 @contextmanager
 def regular_file(name: str | Path, *, below: int | None = None) -> Iterator[BinaryIO]:
-    """A regular file to read; OSError for anything else.
+    """Yield a regular file to read; OSError for anything else.
 
     With ``below``, a folder's descriptor, the name is that of a file in it and never a link;
     without, it is what a user named, where a link is the user's own.
@@ -58,13 +58,13 @@ def shared_file(folder: Path, name: str, *, most_bytes: int) -> bytes:
 
 
 def given_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """The whole of a file that a user named; OSError if it is none, or larger than that."""
+    """Return the whole of a file that a user named; OSError if it is none, or larger than that."""
     with regular_file(path) as stream:
         return _within(stream, str(path), most_bytes)
 
 
 def given_input(name: str, *, most_bytes: int = MOST_INPUT) -> bytes:
-    """The whole of a file or pipe that a user named, or of standard input for ``-``.
+    """Return the whole of a file or pipe that a user named, or of standard input for ``-``.
 
     OSError for anything else, and if it is larger than that. A named pipe that nobody writes to is
     empty.
@@ -89,7 +89,7 @@ def _within(stream: BinaryIO, name: str, most_bytes: int) -> bytes:
 
 @contextmanager
 def shared_socket(path: Path) -> Iterator[str]:
-    """A path that leads to the socket there and nowhere else, while it is held."""
+    """Yield a path that leads to the socket there and nowhere else, while it is held."""
     with opened(path.parent) as below:
         descriptor = os.open(path.name, SOCKET, dir_fd=below)
     try:

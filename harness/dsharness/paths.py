@@ -21,7 +21,7 @@ from dsharness.errors import UnwritableError, UsageError
 
 
 def cache_home() -> Path:
-    """Images' inputs, golden states, manifests, logs: all of it can be made again."""
+    """Return where images' inputs, golden states, manifests and logs are: all can be made again."""
     override = os.environ.get("DSBISECT_CACHE")
     if override:
         return Path(override).absolute()
@@ -34,7 +34,7 @@ def usual_cache() -> Path:
 
 
 def config_home() -> Path:
-    """The containers configuration that the lab writes for itself."""
+    """Return the containers configuration that the lab writes for itself."""
     override = os.environ.get("DSBISECT_CONFIG")
     if override:
         return Path(override).absolute()
@@ -42,7 +42,7 @@ def config_home() -> Path:
 
 
 def data_home() -> Path:
-    """Results and reports that no folder was named for."""
+    """Return where results and reports go that no folder was named for."""
     return platformdirs.user_data_path("dsbisect")
 
 
@@ -112,7 +112,7 @@ def _unwritable(path: Path, why: str) -> UnwritableError:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether the lab made this folder."""
+    """Return whether the lab made this folder."""
     try:
         return LINE in (folder / TAG).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -120,7 +120,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """UsageError for a folder that the lab did not make."""
+    """Raise UsageError for a folder that the lab did not make."""
     if folder.is_dir() and not is_ours(folder) and folder != usual_cache():
         raise UsageError(
             f"{folder} was not made by dsbisect: it has no {TAG} of dsbisect",
@@ -131,14 +131,16 @@ def refuse_foreign(folder: Path) -> None:
 
 @contextmanager
 def cache_alone() -> Iterator[bool]:
-    """Whether no other process uses the cache; none begins to inside the block."""
+    """Yield whether no other process uses the cache; none begins to inside the block."""
     folder = cache_home()
     tag = folder / TAG
-    held = _in_use.get(folder)
-    if held is None and not tag.is_file():
+    held_descriptor = _in_use.get(folder)
+    if held_descriptor is None and not tag.is_file():
         yield True  # no process has used it yet
         return
-    descriptor = os.open(tag, os.O_RDONLY | os.O_CLOEXEC) if held is None else held
+    descriptor = (
+        os.open(tag, os.O_RDONLY | os.O_CLOEXEC) if held_descriptor is None else held_descriptor
+    )
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -148,7 +150,7 @@ def cache_alone() -> Iterator[bool]:
             alone = True
         yield alone
     finally:
-        if held is None:
+        if held_descriptor is None:
             os.close(descriptor)
         else:
-            fcntl.flock(held, fcntl.LOCK_SH)
+            fcntl.flock(held_descriptor, fcntl.LOCK_SH)

@@ -25,7 +25,7 @@ LOGGED = bytes(sorted({*range(0x20), 0x7F} - set(b"\t\n\r")))  # what is left ou
 
 
 def plain(text: str) -> str:
-    """The text without anything that a terminal would obey; lines and tabs stay."""
+    """Return the text without anything that a terminal would obey; lines and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
     text = text.replace("\r\n", "\n")
@@ -36,16 +36,16 @@ def shown(text: str) -> str:
     """The text with each character that a terminal would obey as its number, as JSON writes it."""
     if text.isascii() and text.isprintable():
         return text
-    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
 
 
 def plain_bytes(block: bytes) -> bytes:
-    """A piece of a log, without the control characters that steer a terminal."""
+    """Return a piece of a log, without the control characters that steer a terminal."""
     return block.translate(None, LOGGED)
 
 
-def _shown(found: re.Match[str]) -> str:
-    number = ord(found[0])
+def _shown(match: re.Match[str]) -> str:
+    number = ord(match[0])
     return f"\\x{number:02x}" if number <= 0xFF else f"\\u{number:04x}"
 
 
@@ -58,43 +58,57 @@ BEHIND_SCHEME = re.compile(r"://[^\s'\"]+")
 PARAMETER = re.compile(r"(?P<mark>[?&;])(?P<name>[^&;#=]*)=?(?P<value>[^&;#]*)")
 NAME = re.compile(r"[\w.-]{1,40}")
 # A secret's name may be any, so only these show what they are set to.
-PUBLIC = frozenset({
-    "arch", "branch", "commit", "h", "id", "page", "ref", "release", "repo", "rev", "sslmode",
-    "tag", "v", "version",
-})  # fmt: skip
+PUBLIC = frozenset(
+    {
+        "arch",
+        "branch",
+        "commit",
+        "h",
+        "id",
+        "page",
+        "ref",
+        "release",
+        "repo",
+        "rev",
+        "sslmode",
+        "tag",
+        "v",
+        "version",
+    }
+)
 WITH_FRAGMENT = re.compile(r"https?://[^\s'\"]*", re.IGNORECASE)
 WORD_ENDS = b" \t\n\r'\""  # no URL goes on behind one: what is shown of a text is that of its parts
 
 
 def without_credentials(text: str) -> str:
-    """The text, with every URL in it as anyone may see it."""
+    """Return the text, with every URL in it as anyone may see it."""
     if "://" not in text:
         return text
     text = WITH_FRAGMENT.sub(_without_fragment, USER.sub(_public, text))
     return BEHIND_SCHEME.sub(_without_values, text)
 
 
-def _without_values(found: re.Match[str]) -> str:
-    return PARAMETER.sub(_public_parameter, found[0])
+def _without_values(match: re.Match[str]) -> str:
+    return PARAMETER.sub(_public_parameter, match[0])
 
 
-def _public_parameter(found: re.Match[str]) -> str:
-    mark, name, value = found.group("mark", "name", "value")
+def _public_parameter(match: re.Match[str]) -> str:
+    mark, name, value = match.group("mark", "name", "value")
     if not NAME.fullmatch(name) or not value.strip("="):  # a value alone; base64 may end with =
-        return f"{mark}…" if name else found[0]
-    return found[0] if name.lower() in PUBLIC and "?" not in value else f"{mark}{name}=…"
+        return f"{mark}…" if name else match[0]
+    return match[0] if name.lower() in PUBLIC and "?" not in value else f"{mark}{name}=…"
 
 
-def _without_fragment(found: re.Match[str]) -> str:
+def _without_fragment(match: re.Match[str]) -> str:
     """No server is ever sent what follows the # of an address: it is only of use as a secret."""
-    address, mark, fragment = found[0].partition("#")
+    address, mark, fragment = match[0].partition("#")
     end = fragment[len(fragment.rstrip(").,;:")) :]
-    return f"{address}{mark}…{end}" if fragment else found[0]
+    return f"{address}{mark}…{end}" if fragment else match[0]
 
 
-def _public(found: re.Match[str]) -> str:
-    scheme, user = found["scheme"], found["user"]
-    if found["secret"] == HIDDEN:
-        return found[0]
-    named = "http" not in scheme.lower() and user
-    return f"{scheme}{user}@" if named else scheme
+def _public(match: re.Match[str]) -> str:
+    scheme, user = match["scheme"], match["user"]
+    if match["secret"] == HIDDEN:
+        return match[0]
+    names_user = "http" not in scheme.lower() and user
+    return f"{scheme}{user}@" if names_user else scheme

@@ -24,8 +24,14 @@ def offers_nothing_newer(engine: Engine, row: Row, image: Image) -> bool:
     """True only where apt says so; False where nobody can tell without installing the row."""
     if not (isinstance(row.base, Bootstrap) and isinstance(row.packages, AptPackages)):
         return False
-    done = finished(
-        engine, image.reference, "sh", "-ec", ASK, purpose="archive", limit_s=ASK_LIMIT_S,
+    answer = finished(
+        engine,
+        image.reference,
+        "sh",
+        "-ec",
+        ASK,
+        purpose="archive",
+        limit_s=ASK_LIMIT_S,
         options=Options(network="host", environment=(("LC_ALL", "C"),)),
-    )  # fmt: skip
-    return done.ok and NOTHING in done.stdout.splitlines()
+    )
+    return answer.ok and NOTHING in answer.stdout.splitlines()

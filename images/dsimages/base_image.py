@@ -35,9 +35,16 @@ INCLUDE = {
 TOOLS = Bootstrap(tool="mmdebstrap", suite="trixie", include=("ca-certificates", "dnf"))
 # What packages' own scripts need: owners, modes, other users.
 CAPABILITIES = (
-    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETFCAP",
+    "SETGID",
+    "SETUID",
     "SYS_CHROOT",
-)  # fmt: skip
+)
 ROOT, HOME, OUT, LOCAL = "/base", "/base/.dsbisect-home", "/out", "/repositories"
 TARBALL = "base.tar"
 # Scripts have no network here anyway, and rpm has no right to take it from them once more.
@@ -56,7 +63,7 @@ KEYS = Path("/usr/share/distribution-gpg-keys")  # from the package of that name
 
 
 def mirror_of(base: Bootstrap) -> str | None:
-    """DSBISECT_MIRROR_<SUITE>, then the row's own, then None: the tool's default."""
+    """Return DSBISECT_MIRROR_<SUITE>, then the row's own, then None: the tool's default."""
     suite = base.suite.upper().replace("-", "_").replace(".", "_")
     mirror = os.environ.get(f"DSBISECT_MIRROR_{suite}") or base.mirror
     return None if mirror is None else checked(URL, mirror, f"DSBISECT_MIRROR_{suite}")
@@ -67,14 +74,14 @@ def included(base: Bootstrap) -> tuple[str, ...]:
 
 
 def bootstrap_key(base: Bootstrap) -> str:
-    """Changes with every input of the bootstrap, but not as a suite moves: see docs/images.md."""
+    """Return a key of every input of the bootstrap, not of how a suite moves: docs/images.md."""
     inputs = [FORMAT, base.tool, base.suite, mirror_of(base), included(base), base.repositories]
     trust = ["fetched first", base.unsigned, base.keys] if base.tool == "dnf" else []
     return content_key([*inputs, *trust])
 
 
 def bootstrapped(workshop: Workshop, base: Bootstrap) -> str:
-    """The image of a base: found, or made now."""
+    """Return the image of a base: found, or made now."""
     key = bootstrap_key(base)
 
     def make(reference: str) -> None:
@@ -86,62 +93,70 @@ def bootstrapped(workshop: Workshop, base: Bootstrap) -> str:
 def _bootstrap(
     workshop: Workshop, base: Bootstrap, reference: str, labels: Mapping[str, str]
 ) -> None:
-    what = f"bootstrap {base.suite}"
+    task = f"bootstrap {base.suite}"
     with scratch_folder("bootstrap") as folder:
         tarball = Path(folder) / TARBALL
         if base.tool == "dnf":
-            _in_container(workshop, base, Path(folder), what)
+            _in_container(workshop, base, Path(folder), task)
         else:
             argv, environment = mmdebstrap(base, tarball), workshop.engine.environment
             _must(
                 run(argv, deadline=workshop.deadline, log=workshop.log, env=environment),
-                what,
+                task,
                 workshop,
             )
         # What ran in the container may have left anything there.
         if not stat.S_ISREG(tarball.lstat().st_mode):
-            raise ImageError(f"{what}: {TARBALL} is not an ordinary file", log=workshop.log)
+            raise ImageError(f"{task}: {TARBALL} is not an ordinary file", log=workshop.log)
         changes = [f"--change=LABEL {name}={value}" for name, value in labels.items()]
-        done = workshop.engine.podman(
-            "import", "--quiet", *changes, str(tarball), reference,
-            deadline=workshop.deadline, log=workshop.log,
-        )  # fmt: skip
-        _must(done, what, workshop)
+        command = ("import", "--quiet", *changes, str(tarball), reference)
+        result = workshop.engine.podman(*command, deadline=workshop.deadline, log=workshop.log)
+        _must(result, task, workshop)
 
 
 def mmdebstrap(base: Bootstrap, tarball: Path) -> list[str]:
-    """The command that makes a base of debs; pure but for the mirror's variable."""
+    """Return the command that makes a base of debs; pure but for the mirror's variable."""
     mirror = mirror_of(base)
     return [
-        "mmdebstrap", "--variant=minbase", f"--include={','.join(included(base))}",
+        "mmdebstrap",
+        "--variant=minbase",
+        f"--include={','.join(included(base))}",
         # As in install-apt: frozen archives are signed, but their signatures expire.
-        '--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Acquire::Retries "3"',
-        base.suite, str(tarball), *([mirror] if mirror else []),
-    ]  # fmt: skip
+        '--aptopt=Acquire::Check-Valid-Until "false"',
+        '--aptopt=Acquire::Retries "3"',
+        base.suite,
+        str(tarball),
+        *([mirror] if mirror else []),
+    ]
 
 
-def _in_container(workshop: Workshop, base: Bootstrap, folder: Path, what: str) -> None:
+def _in_container(workshop: Workshop, base: Bootstrap, folder: Path, task: str) -> None:
     """Leave the base's files as a tarball in ``folder``: fetched, then installed offline."""
-    seen = ((KEYS, str(KEYS), "ro"),) if KEYS.is_dir() else ()
+    key_folder = ((KEYS, str(KEYS), "ro"),) if KEYS.is_dir() else ()
     fetching = Options(
         network="host",
         capabilities=CAPABILITIES,
-        volumes=((folder, OUT, "rw"), *local_folders(base), *seen),
+        volumes=((folder, OUT, "rw"), *local_folders(base), *key_folder),
     )
     installing = replace(fetching, network="none")
     fetch, install = dnf_commands(base, release_keys(base))
     tools = bootstrapped(replace(workshop, fresh=False), TOOLS)
     for options, argvs in ((fetching, fetch), (installing, install)):
         with running(
-            workshop.engine, tools, "sleep", "infinity",
-            purpose="bootstrap", log=workshop.log, options=options,
-        ) as box:  # fmt: skip
+            workshop.engine,
+            tools,
+            "sleep",
+            "infinity",
+            purpose="bootstrap",
+            log=workshop.log,
+            options=options,
+        ) as box:
             for argv in argvs:
-                _must(box.execute(*argv, limit_s=workshop.deadline.left_s), what, workshop)
+                _must(box.execute(*argv, limit_s=workshop.deadline.left_s), task, workshop)
 
 
 def local_folders(base: Bootstrap) -> tuple[tuple[Path, str, str], ...]:
-    """Repositories in a folder of this machine, and where the container sees them."""
+    """Return repositories in a folder of this machine, and where the container sees them."""
     return tuple(
         (Path(url.removeprefix("file://")), f"{LOCAL}/{name}", "ro")
         for name, url in base.repositories.items()
@@ -150,11 +165,11 @@ def local_folders(base: Bootstrap) -> tuple[tuple[Path, str, str], ...]:
 
 
 def release_keys(base: Bootstrap) -> tuple[str, ...]:
-    """URLs of the keys that must have signed; empty where the row does without."""
+    """Return URLs of the keys that must have signed; empty where the row does without."""
     if base.unsigned:
         return ()
-    known = sorted(KEYS.glob(f"*/RPM-GPG-KEY-*{base.suite}-primary"))
-    keys = base.keys or tuple(path.as_uri() for path in known)
+    key_files = sorted(KEYS.glob(f"*/RPM-GPG-KEY-*{base.suite}-primary"))
+    keys = base.keys or tuple(path.as_uri() for path in key_files)
     if not keys:
         raise MatrixError(
             f"base.keys: no key is known that signs the packages of {base.suite}",
@@ -165,7 +180,7 @@ def release_keys(base: Bootstrap) -> tuple[str, ...]:
 
 
 def dnf_commands(base: Bootstrap, keys: tuple[str, ...]) -> tuple[list[list[str]], list[list[str]]]:
-    """What fetches, and what then leaves the tarball offline, as argument lists; pure."""
+    """Return what fetches, and what then leaves the tarball offline, as argument lists; pure."""
     prepare = ["sh", "-c", PREPARE]
     # rpm reads its macros there: some distributions' rpm keeps its database elsewhere.
     dnf = ["env", f"HOME={HOME}", *_dnf(base, keys)]
@@ -185,16 +200,16 @@ def _dnf(base: Bootstrap, keys: tuple[str, ...]) -> list[str]:
     argv += [f"--setopt=cachedir={OUT}/cache", "--setopt=keepcache=1"]
     argv += [f"--setopt=reposdir={ROOT}/etc/yum.repos.d"]
     for name, url in base.repositories.items():
-        seen = f"file://{LOCAL}/{name}" if url.startswith("file://") else url
-        argv += [f"--repofrompath={name},{seen}", f"--repo={name}"]
+        location = f"file://{LOCAL}/{name}" if url.startswith("file://") else url
+        argv += [f"--repofrompath={name},{location}", f"--repo={name}"]
         argv += [f"--setopt={name}.gpgcheck={int(bool(keys))}"]
         argv += [f"--setopt={name}.gpgkey={' '.join(keys)}"] if keys else []
     return argv
 
 
-def _must(done: Completed, what: str, workshop: Workshop) -> None:
-    if not done.ok:
-        raise fault(done, what, workshop.log)
+def _must(result: Completed, task: str, workshop: Workshop) -> None:
+    if not result.ok:
+        raise fault(result, task, workshop.log)
 
 
 LIBEXEC = Path(__file__).parent / "libexec"
@@ -222,12 +237,12 @@ def common_layer_key() -> str:
 
 
 def foundation(workshop: Workshop, base: Base, digest: str | None) -> Foundation:
-    """The base under the common layer; ``digest`` is the one that the lock holds."""
+    """Return the base under the common layer; ``digest`` is the one that the lock holds."""
     if isinstance(base, Bootstrap):
-        source, known = bootstrapped(workshop, base), None
+        source, locked_digest = bootstrapped(workshop, base), None
     else:
-        known = _pulled(workshop, base, digest)
-        source = f"{_repository(base)}@{known}"
+        locked_digest = _pulled(workshop, base, digest)
+        source = f"{_repository(base)}@{locked_digest}"
     key = content_key([source, common_layer_key()])
 
     def make(reference: str) -> None:
@@ -241,32 +256,32 @@ def foundation(workshop: Workshop, base: Base, digest: str | None) -> Foundation
         )
         build(workshop, recipe)
 
-    return Foundation(reference=keyed_image(workshop, "base", key, make), digest=known)
+    return Foundation(reference=keyed_image(workshop, "base", key, make), digest=locked_digest)
 
 
-def _pulled(workshop: Workshop, base: Registry, locked: str | None) -> str:
-    """The digest of the registry's image, which is here now."""
-    pinned = base.digest or locked
+def _pulled(workshop: Workshop, base: Registry, locked_digest: str | None) -> str:
+    """Return the digest of the registry's image, which is here now."""
+    pinned = base.digest or locked_digest
     name = f"{_repository(base)}@{pinned}" if pinned else base.image
     if pinned and exists(workshop.engine, name) and not workshop.fresh:
         return pinned
-    done = workshop.engine.podman(
+    result = workshop.engine.podman(
         "pull", "--quiet", name, deadline=workshop.deadline, log=workshop.log
     )
-    if not done.ok and pinned and GONE.search(done.stderr):
+    if not result.ok and pinned and GONE.search(result.stderr):
         raise PackageError(
             f"{base.image}: locked at {pinned}, which the registry no longer has",
             hint="`--relock` takes the image that the name means now",
             log=workshop.log,
         )
-    if not done.ok:
-        raise fault(done, f"pull {name}", workshop.log)
+    if not result.ok:
+        raise fault(result, f"pull {name}", workshop.log)
     return pinned or _digest(workshop, base)
 
 
 def _digest(workshop: Workshop, base: Registry) -> str:
-    done = workshop.engine.podman("image", "inspect", "--format", "json", base.image)
-    digests = json.loads(done.stdout)[0].get("RepoDigests", []) if done.ok else []
+    result = workshop.engine.podman("image", "inspect", "--format", "json", base.image)
+    digests = json.loads(result.stdout)[0].get("RepoDigests", []) if result.ok else []
     for name in digests:
         repository, _, digest = name.partition("@")
         if repository == _repository(base):
@@ -279,6 +294,6 @@ def _digest(workshop: Workshop, base: Registry) -> str:
 
 
 def _repository(base: Registry) -> str:
-    """The name without its tag: podman takes a tag or a digest, not both."""
+    """Return the name without its tag: podman takes a tag or a digest, not both."""
     folder, slash, name = base.image.rpartition("/")
     return f"{folder}{slash}{name.partition(':')[0]}"

@@ -68,9 +68,9 @@ def exists(engine: Engine, reference: str) -> bool:
 
 
 def labels_of(kind: str, **more: str) -> dict[str, str]:
-    """The labels by which `clean` and `list` find what the lab made."""
-    named = {f"dsbisect.{name}": value for name, value in more.items()}
-    return {"dsbisect": "1", "dsbisect.kind": kind, **named}
+    """Return the labels by which `clean` and `list` find what the lab made."""
+    labels = {f"dsbisect.{name}": value for name, value in more.items()}
+    return {"dsbisect": "1", "dsbisect.kind": kind, **labels}
 
 
 def build(workshop: Workshop, recipe: Recipe) -> None:
@@ -88,12 +88,13 @@ def build(workshop: Workshop, recipe: Recipe) -> None:
         context.mkdir(exist_ok=True)
         try:
             _tag(workshop, recipe.base, alias)
-            done = workshop.engine.buildah(
+            result = workshop.engine.buildah(
                 *build_argv(workshop.engine, recipe, alias, containerfile, context),
-                deadline=workshop.deadline, log=workshop.log,
-            )  # fmt: skip
-            if not done.ok:
-                raise fault(done, recipe.what, workshop.log)
+                deadline=workshop.deadline,
+                log=workshop.log,
+            )
+            if not result.ok:
+                raise fault(result, recipe.what, workshop.log)
         finally:
             workshop.engine.buildah("rm", f"{work}-working-container", cleanup=True)
             untag(workshop.engine, alias)
@@ -106,11 +107,23 @@ def build_argv(
     labels = [f"--label={name}={value}" for name, value in recipe.labels.items()]
     memory = ["--memory", MEMORY] if engine.limits_memory else []
     return [
-        "build", *engine.build_flags, *memory, "--network", "host", "--pull=never",
-        "--security-opt", "label=disable", *labels,
-        "--build-arg", f"BASE={base}", "--tag", recipe.reference,
-        "--file", str(containerfile), str(context),
-    ]  # fmt: skip
+        "build",
+        *engine.build_flags,
+        *memory,
+        "--network",
+        "host",
+        "--pull=never",
+        "--security-opt",
+        "label=disable",
+        *labels,
+        "--build-arg",
+        f"BASE={base}",
+        "--tag",
+        recipe.reference,
+        "--file",
+        str(containerfile),
+        str(context),
+    ]
 
 
 def untag(engine: Engine, reference: str) -> None:
@@ -120,7 +133,7 @@ def untag(engine: Engine, reference: str) -> None:
 
 @contextmanager
 def replacing(engine: Engine, reference: str) -> Iterator[None]:
-    """The image that had the name goes once another has it, unless others stand on it."""
+    """Yield the image that had the name goes once another has it, unless others stand on it."""
     old = _id(engine, reference)
     yield
     if old and old != _id(engine, reference):
@@ -128,33 +141,33 @@ def replacing(engine: Engine, reference: str) -> Iterator[None]:
 
 
 def own_name(prefix: str) -> str:
-    """A unique name that shows which process made it."""
+    """Return a unique name that shows which process made it."""
     return f"{prefix}{_owner(os.getpid())}-{secrets.token_hex(4)}"
 
 
 def remove_leftovers(engine: Engine) -> list[str]:
     """Remove what builds left whose process was killed before it could; their names."""
-    listed = engine.buildah("containers", "--all", "--json")
-    containers = json.loads(listed.stdout or "null") if listed.ok else None
+    result = engine.buildah("containers", "--all", "--json")
+    containers = json.loads(result.stdout or "null") if result.ok else None
     names = [entry["containername"] for entry in containers or []]
-    gone = [name for name in names if _abandoned(name)]
-    for name in gone:
+    abandoned = [name for name in names if _abandoned(name)]
+    for name in abandoned:
         engine.buildah("rm", name, cleanup=True)
     images = engine.images("--all", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
     unfinished = [reference for reference in images if _abandoned(reference)]
     for reference in unfinished:
         untag(engine, reference)
-    return gone + unfinished
+    return abandoned + unfinished
 
 
 def _id(engine: Engine, reference: str) -> str:
-    done = engine.podman("image", "inspect", "--format", "{{.Id}}", reference)
-    return done.stdout.strip() if done.ok else ""
+    result = engine.podman("image", "inspect", "--format", "{{.Id}}", reference)
+    return result.stdout.strip() if result.ok else ""
 
 
 def _abandoned(name: str) -> bool:
-    made = re.search(rf"({re.escape(WORK)}|/{DRAFT}:)(?P<owner>(?P<pid>\d+)-\w+)-", name)
-    return made is not None and _owner(int(made["pid"])) != made["owner"]
+    owner = re.search(rf"({re.escape(WORK)}|/{DRAFT}:)(?P<owner>(?P<pid>\d+)-\w+)-", name)
+    return owner is not None and _owner(int(owner["pid"])) != owner["owner"]
 
 
 def _owner(pid: int) -> str:
@@ -162,10 +175,10 @@ def _owner(pid: int) -> str:
 
 
 def _tag(workshop: Workshop, source: str, name: str) -> None:
-    done = workshop.engine.buildah("tag", source, name, log=workshop.log)
-    if not done.ok:
+    result = workshop.engine.buildah("tag", source, name, log=workshop.log)
+    if not result.ok:
         raise EngineError(
-            f"{source}: cannot be used as a base: {last_line(done)}",
+            f"{source}: cannot be used as a base: {last_line(result)}",
             hint="run it again: a base that was removed is made again",
             log=workshop.log,
         )
@@ -175,42 +188,42 @@ Made = TypeVar("Made")
 
 
 def ensured(
-    at: Workshop, name: str, *, find: Callable[[], Made | None], make: Callable[[], Made]
+    workshop: Workshop, name: str, *, find: Callable[[], Made | None], make: Callable[[], Made]
 ) -> Made:
-    """What ``find`` finds, else what ``make`` makes; one process at a time for one name.
+    """Return what ``find`` finds, else what ``make`` makes; one process at a time for one name.
 
     A workshop that makes everything again does not look for it.
     """
-    with exclusive(cache_home() / "locks" / f"{name}.lock", at.deadline):
-        found = None if at.fresh else find()
-        return make() if found is None else found
+    with exclusive(cache_home() / "locks" / f"{name}.lock", workshop.deadline):
+        existing = None if workshop.fresh else find()
+        return make() if existing is None else existing
 
 
-def keyed_image(at: Workshop, kind: str, key: str, make: Callable[[str], None]) -> str:
-    """The reference of the image of that kind and key; ``make`` is given it, to build it.
+def keyed_image(workshop: Workshop, kind: str, key: str, make: Callable[[str], None]) -> str:
+    """Return the reference of the image of that kind and key; ``make`` is given it, to build it.
 
     What takes long to make and is asked for by itself may come from another machine.
     """
     reference = f"{REPOSITORY}/{kind}:{key}"
-    exchange = at.engine.exchange if kind in TRAVELLING else None
+    exchange = workshop.engine.exchange if kind in TRAVELLING else None
 
     def find() -> str | None:
-        if exists(at.engine, reference):
-            give(made=False)
+        if exists(workshop.engine, reference):
+            give(is_new=False)
             return reference
         return exchange.take(kind, key, reference, lambda: reference) if exchange else None
 
-    def made() -> str:
-        with replacing(at.engine, reference):
+    def new() -> str:
+        with replacing(workshop.engine, reference):
             make(reference)
-        give(made=True)
+        give(is_new=True)
         return reference
 
-    def give(*, made: bool) -> None:
+    def give(*, is_new: bool) -> None:
         if exchange:
-            exchange.give(kind, key, lambda: nullcontext(reference), made=made)
+            exchange.give(kind, key, lambda: nullcontext(reference), is_new=is_new)
 
-    return ensured(at, f"{kind}-{key}", find=find, make=made)
+    return ensured(workshop, f"{kind}-{key}", find=find, make=new)
 
 
 REFUSED = re.compile(
@@ -254,61 +267,61 @@ REPEATED = re.compile(
 
 
 def no_answer_or_a_refusal(output: str) -> type[UnreachableError | RefusedError]:
-    """Whether a fetch failed for the network, which would fail others as well."""
+    """Return whether a fetch failed for the network, which would fail others as well."""
     return UnreachableError if SILENT.search(output) else RefusedError
 
 
-def fault(done: Completed, what: str, log: Path, *, foreign: bool = False) -> DsbisectError:
-    """The error that a failed command of a build stands for.
+def fault(result: Completed, task: str, log: Path, *, foreign: bool = False) -> DsbisectError:
+    """Return the error that a failed command of a build stands for.
 
     ``foreign``: a program of what was built ran there, without a network. Whatever it printed, it
     is this candidate's failure; the engine has measured whether the disk is full.
     """
-    output = f"{done.stdout}\n{done.stderr}"
-    ended = None if foreign and not done.timed_out else _ended(done, output, what, log)
-    if ended is not None:
-        return ended
-    refused = _refused(output, what, log)
-    if refused is not None:
-        return refused
+    output = f"{result.stdout}\n{result.stderr}"
+    error = None if foreign and not result.timed_out else _ended(result, output, task, log)
+    if error is not None:
+        return error
+    package_error = _refused(output, task, log)
+    if package_error is not None:
+        return package_error
     unreachable = None if foreign else UNREACHABLE.search(output)
     if unreachable is not None:
         return no_answer_or_a_refusal(output)(
-            f"{what}: a package source or registry cannot be used: {unreachable[0].strip()}",
+            f"{task}: a package source or registry cannot be used: {unreachable[0].strip()}",
             hint="check the network and its proxy; another mirror: base.mirror or "
             "DSBISECT_MIRROR_<SUITE>",
             log=log,
         )
-    unmet = UNMET.search(output)
-    if unmet is not None:
+    conflict = UNMET.search(output)
+    if conflict is not None:
         return PackageError(
-            f"{what}: packages do not fit each other: {unmet[0].strip()}",
+            f"{task}: packages do not fit each other: {conflict[0].strip()}",
             hint="a source package made for another release, or a repository that is missing",
             log=log,
         )
-    short = replace(
-        done, stdout=REPEATED.sub("", done.stdout), stderr=REPEATED.sub("", done.stderr)
+    brief = replace(
+        result, stdout=REPEATED.sub("", result.stdout), stderr=REPEATED.sub("", result.stderr)
     )
-    return ImageError(f"{what}: {last_line(short)}", hint="see the log", log=log)
+    return ImageError(f"{task}: {last_line(brief)}", hint="see the log", log=log)
 
 
-def _refused(output: str, what: str, log: Path) -> PackageError | None:
-    """What the scripts that install packages refused."""
-    refused = REFUSED.search(output)
-    if refused is not None:
+def _refused(output: str, task: str, log: Path) -> PackageError | None:
+    """Return what the scripts that install packages refused."""
+    mismatch = REFUSED.search(output)
+    if mismatch is not None:
         return PackageError(
-            f"{what}: package {refused['name']}: wanted {refused['wanted']}; "
-            f"available: {', '.join(refused['offered'].split()) or 'none'}",
+            f"{task}: package {mismatch['name']}: wanted {mismatch['wanted']}; "
+            f"available: {', '.join(mismatch['offered'].split()) or 'none'}",
             hint="correct the row's version, or name a source that has it "
             "(EOL archive, vault, Koji); `--relock` accepts what is offered now",
             log=log,
         )
-    unsigned = UNSIGNED.search(output)
-    if unsigned is not None:
-        why = f"no key in the image for {unsigned['repository']}"
+    unsigned_repository = UNSIGNED.search(output)
+    if unsigned_repository is not None:
+        why = f"no key in the image for {unsigned_repository['repository']}"
         return PackageError(
-            f"{what}: signatures cannot be checked: "
-            f"{why if unsigned['repository'] else unsigned[0].strip()}",
+            f"{task}: signatures cannot be checked: "
+            f"{why if unsigned_repository['repository'] else unsigned_repository[0].strip()}",
             hint="when the repository signs nothing and you accept that, say `unsigned: true` "
             "next to its `repositories`",
             log=log,
@@ -316,19 +329,19 @@ def _refused(output: str, what: str, log: Path) -> PackageError | None:
     return None
 
 
-def _ended(done: Completed, output: str, what: str, log: Path) -> DsbisectError | None:
-    """What ended it from outside."""
-    if done.timed_out:
-        return DeadlineError(f"{what}: it timed out", hint="a slow network: run it again", log=log)
+def _ended(result: Completed, output: str, task: str, log: Path) -> DsbisectError | None:
+    """Return what ended it from outside."""
+    if result.timed_out:
+        return DeadlineError(f"{task}: it timed out", hint="a slow network: run it again", log=log)
     if says_disk_full(output):
         return DiskFullError(
-            f"{what}: no space left",
+            f"{task}: no space left",
             hint="`dsbisect clean --images` frees what the lab made; the next run resumes",
             log=log,
         )
-    if done.status in KILLED or "signal: killed" in output:
+    if result.status in KILLED or "signal: killed" in output:
         return EngineError(
-            f"{what}: what ran was killed",
+            f"{task}: what ran was killed",
             hint="was there too little memory? The same command continues where this one stopped",
             log=log,
         )

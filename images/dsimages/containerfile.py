@@ -27,7 +27,7 @@ NOARCH = ("python3-", "cockpit-")
 
 
 def render(row: Row, locked: Mapping[str, str] | None = None, *, arch: str = machine()) -> str:
-    """The row's Containerfile; ``locked`` maps packages to the exact versions to install."""
+    """Return the row's Containerfile; ``locked`` maps packages to the exact versions to install."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
@@ -47,7 +47,7 @@ def render(row: Row, locked: Mapping[str, str] | None = None, *, arch: str = mac
 
 
 def describe(base: Base) -> str:
-    """One line that names a base."""
+    """Return one line that names a base."""
     if isinstance(base, Bootstrap):
         return f"{base.tool} {base.suite}"
     digest = f"@{base.digest}" if base.digest else ""
@@ -55,7 +55,7 @@ def describe(base: Base) -> str:
 
 
 def install(row: Row, locked: Mapping[str, str], arch: str) -> tuple[str, ...]:
-    """The command that installs the row's packages, as one argument list; () for none."""
+    """Return the command that installs the row's packages, as one argument list; () for none."""
     match row.packages:
         case AptPackages(sources=sources):
             flags = [part for line in sources for part in ("--source", line)]
@@ -73,7 +73,7 @@ def install(row: Row, locked: Mapping[str, str], arch: str) -> tuple[str, ...]:
 
 
 def koji_urls(row: Row, koji: KojiPackages, arch: str) -> tuple[str, ...]:
-    """Where Koji keeps each RPM of one build."""
+    """Return where Koji keeps each RPM of one build."""
     name, version, release = koji.nvr.rsplit("-", 2)
     folder = f"{koji.url}/{name}/{version}/{release}"
     urls = []

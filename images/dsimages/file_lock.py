@@ -25,7 +25,7 @@ def first_free(paths: Sequence[Path], deadline: Deadline) -> Iterator[Path]:
     """Hold the lock of the first of these files that nobody else holds."""
     use_cache()  # most locks are of the cache, and nothing there is used without one
 
-    def taken() -> Path | None:
+    def free_lock() -> Path | None:
         for path, descriptor in opened.items():
             with suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,7 +36,7 @@ def first_free(paths: Sequence[Path], deadline: Deadline) -> Iterator[Path]:
     try:
         for path in paths:
             opened[path] = _descriptor(path)
-        yield wait_until(taken, deadline, what=f"another process to release {paths[-1]}")
+        yield wait_until(free_lock, deadline, what=f"another process to release {paths[-1]}")
     finally:
         for descriptor in opened.values():
             os.close(descriptor)

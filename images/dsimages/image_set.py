@@ -43,7 +43,7 @@ FORMAT = 1  # raise when the way of building changes what is in an image
 
 
 def image_key(row: Row, locked: Locked) -> str:
-    """The image's name: all that went in, and what it was resolved to."""
+    """Return the image's name: all that went in, and what it was resolved to."""
     return content_key(
         [FORMAT, render(row, locked.packages), common_layer_key(), locked.model_dump(mode="json")]
     )
@@ -58,7 +58,7 @@ def lock_of(matrix: Matrix) -> MatrixLock:
 
 
 def find_image(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
-    """The row's image if it exists."""
+    """Return the row's image if it exists."""
     locked = lock_of(matrix).read(row)
     if locked is None:
         return None
@@ -78,27 +78,26 @@ def find_image(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
 
 
 def list_images(engine: Engine) -> list[Image]:
-    """Every image of a row, of any matrix."""
-    listed = engine.images(
+    """Return every image of a row, of any matrix."""
+    entries = engine.images(
         "--filter", "label=dsbisect.kind=image", "--format", "json", "--no-trunc"
     )
     images = []
-    for entry in json.loads(listed):
+    for entry in json.loads(entries):
         labels = entry["Labels"]
         candidate_id, key = labels["dsbisect.row"], labels["dsbisect.key"]
         reference = f"{REPOSITORY}/{candidate_id}:{key}"
-        stored = manifest.recall(key)
-        images.append(stored or Image(candidate_id=candidate_id, reference=reference, key=key))
+        record = manifest.recall(key)
+        images.append(record or Image(candidate_id=candidate_id, reference=reference, key=key))
     return sorted(images, key=lambda image: (image.candidate_id, image.key))
 
 
 def image_of(engine: Engine, matrix: Matrix, row: Row) -> Image:
-    """The row's image with its manifest, or an ImageError that says how to build it."""
+    """Return the row's image with its manifest, or an ImageError that says how to build it."""
     image = find_image(engine, matrix, row)
     if image is None:
         raise ImageError(
-            f"{row.id}: its image does not exist",
-            hint=f"`dsbisect image build {row.id}` makes it",
+            f"{row.id}: its image does not exist", hint=f"`dsbisect image build {row.id}` makes it"
         )
     return image
 
@@ -131,20 +130,20 @@ class RowImageMaker:
     def _resolved(self, base: Foundation, packages: dict[str, str]) -> Locked:
         """What the lock is to say of this build, unless the build drifted from what it says."""
         check_manifest(self.row, packages)
-        kept = {name: packages[name] for name in lockable(self.row) if name in packages}
-        now = Locked(
+        versions = {name: packages[name] for name in lockable(self.row) if name in packages}
+        current = Locked(
             row=definition_key(self.row),
             digest=base.digest,
-            packages=kept,
+            packages=versions,
             manifest=manifest.manifest_key(packages),
         )
         if self.locked is not None:
-            _refuse_drift(self.row, self.locked, now, self.workshop.log)
-            if self.locked.manifest != now.manifest:
+            _refuse_drift(self.row, self.locked, current, self.workshop.log)
+            if self.locked.manifest != current.manifest:
                 self.progress(
                     "packages without a pin changed since the lock: the image has a new name"
                 )
-        return now
+        return current
 
     def _named(self, draft: str, locked: Locked, packages: dict[str, str]) -> Image:
         """Label the draft with what is known only now, and record it."""
@@ -171,16 +170,16 @@ class RowImageMaker:
         return image
 
     def _build(self, text: str, base: str, reference: str, labels: dict[str, str]) -> None:
-        what = f"image of {self.row.id}"
+        task = f"image of {self.row.id}"
         build(
             self.workshop,
-            Recipe(text=text, base=base, reference=reference, labels=labels, what=what),
+            Recipe(text=text, base=base, reference=reference, labels=labels, what=task),
         )
 
 
-def _refuse_drift(row: Row, locked: Locked, now: Locked, log: Path) -> None:
+def _refuse_drift(row: Row, locked: Locked, current: Locked, log: Path) -> None:
     for name, version in locked.packages.items():
-        offered = now.packages.get(name, "nothing")
+        offered = current.packages.get(name, "nothing")
         if offered != version:
             raise PackageError(
                 f"{row.id}: {name} differs from the lock: locked {version}, offered {offered}",
@@ -202,7 +201,7 @@ def build_image(
     no_cache: bool = False,
     on_progress: Progress,
 ) -> Image:
-    """The row's image: found, or built now and recorded in the lock.
+    """Return the row's image: found, or built now and recorded in the lock.
 
     Refuses, with a PackageError, what differs from the lock; ``relock`` accepts it.
     """
@@ -217,7 +216,7 @@ def build_image(
         image = find_image(engine, matrix, row)
         if image is None:
             return _taken(engine, matrix, row)
-        _given(engine, image, made=False)
+        _given(engine, image, is_new=False)
         return image
 
     def make() -> Image:
@@ -228,14 +227,14 @@ def build_image(
         image = RowImageMaker(
             workshop=workshop, row=row, lock=lock, locked=locked, progress=on_progress
         ).make()
-        _given(engine, image, made=True)
+        _given(engine, image, is_new=True)
         return image
 
     return ensured(workshop, f"image-{row.id}", find=find, make=make)
 
 
 def _taken(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
-    """The row's image as another machine made it, if it holds what the lock says."""
+    """Return the row's image as another machine made it, if it holds what the lock says."""
     locked = lock_of(matrix).read(row)
     if engine.exchange is None or locked is None:
         return None
@@ -250,9 +249,11 @@ def _taken(engine: Engine, matrix: Matrix, row: Row) -> Image | None:
     return engine.exchange.take("image", key, reference_of(row, key), used)
 
 
-def _given(engine: Engine, image: Image, *, made: bool) -> None:
+def _given(engine: Engine, image: Image, *, is_new: bool) -> None:
     if engine.exchange is not None:
-        engine.exchange.give("image", image.key, lambda: nullcontext(image.reference), made=made)
+        engine.exchange.give(
+            "image", image.key, lambda: nullcontext(image.reference), is_new=is_new
+        )
 
 
 def build_images(
@@ -264,21 +265,21 @@ def build_images(
     no_cache: bool = False,
     on_progress: Callable[[str, str], None],
 ) -> dict[str, Image | DsbisectError]:
-    """Every row's image or why there is none, two at a time; one failure stops no other row.
+    """Return every row's image or why there is none, two at a time; one failure stops no other row.
 
     What needs no work is said too.
     """
-    asked = list(rows)
-    made: dict[str, Image | DsbisectError] = {}
+    wanted_rows = list(rows)
+    outcomes: dict[str, Image | DsbisectError] = {}
     pool = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="image")
 
     def build_one(row: Row) -> Image:
         worked = False
 
-        def show(what: str) -> None:
+        def show(news: str) -> None:
             nonlocal worked
             worked = True
-            on_progress(row.id, what)
+            on_progress(row.id, news)
 
         image = build_image(engine, matrix, row, relock=relock, no_cache=no_cache, on_progress=show)
         if not worked:
@@ -286,15 +287,15 @@ def build_images(
         return image
 
     try:
-        work = {pool.submit(build_one, row): row.id for row in asked}
+        work = {pool.submit(build_one, row): row.id for row in wanted_rows}
         for future in as_completed(work):
             try:
-                made[work[future]] = future.result()
+                outcomes[work[future]] = future.result()
             except DsbisectError as error:
-                made[work[future]] = error
+                outcomes[work[future]] = error
     except BaseException:
         stop_all()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return {row.id: made[row.id] for row in asked}
+    return {row.id: outcomes[row.id] for row in wanted_rows}

@@ -20,13 +20,16 @@ READ_LIMIT_S = 120.0
 
 def read_packages(engine: Engine, reference: str, log: Path | None = None) -> dict[str, str]:
     """Ask the image itself, in a container without a network."""
-    done = finished(
-        engine, reference, purpose="manifest", limit_s=READ_LIMIT_S,
+    result = finished(
+        engine,
+        reference,
+        purpose="manifest",
+        limit_s=READ_LIMIT_S,
         options=Options(extra=("--entrypoint", f"{LIBEXEC}/manifest")),
-    )  # fmt: skip
-    packages = parse(done.stdout)
-    if not done.ok or not packages:
-        output = last_line(done) if not done.ok else "no package manager answered"
+    )
+    packages = parse(result.stdout)
+    if not result.ok or not packages:
+        output = last_line(result) if not result.ok else "no package manager answered"
         raise ImageError(
             f"{reference}: its packages cannot be listed: {output}",
             hint="`dsbisect image build --no-cache` makes the image again",
@@ -38,20 +41,20 @@ def read_packages(engine: Engine, reference: str, log: Path | None = None) -> di
 def packages_of(
     engine: Engine, reference: str, candidate_id: str, log: Path | None
 ) -> dict[str, str]:
-    """What the image that has this name now holds; each image is asked once."""
+    """Return what the image that has this name now holds; each image is asked once."""
     # A name may later belong to another image, made from the same recipe on another day.
     image_id = engine.must("image", "inspect", "--format", "{{.Id}}", reference, log=log)
     key = content_key(image_id)
-    known = recall(key)
-    if known is None:
+    image = recall(key)
+    if image is None:
         packages = read_packages(engine, reference, log)
-        known = Image(candidate_id=candidate_id, reference=reference, key=key, packages=packages)
-        store(known)
-    return known.packages
+        image = Image(candidate_id=candidate_id, reference=reference, key=key, packages=packages)
+        store(image)
+    return image.packages
 
 
 def parse(text: str) -> dict[str, str]:
-    """NAME TAB VERSION lines; of several versions of one package the last one listed counts."""
+    """Parse NAME TAB VERSION lines; of several versions of a package the last one counts."""
     pairs = (line.split("\t") for line in text.splitlines() if line.count("\t") == 1)
     return dict(sorted((name, version) for name, version in pairs if name and version))
 
@@ -66,7 +69,7 @@ def store(image: Image) -> None:
 
 
 def recall(key: str) -> Image | None:
-    """The stored manifest; None when there is none, or none that can be read."""
+    """Return the stored manifest; None when there is none, or none that can be read."""
     try:
         return Image.model_validate_json(_path(key).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -22,25 +22,19 @@ from dsharness.package_version import answers
 from dsharness.paths import config_home
 from dsharness.process.command import atomic_write
 from dsharness.process.deadline import Deadline
-from dsharness.products.catalog import (
-    installs,
-    known_of,
-    koji_rpms,
-    packages_of,
-    stated_versions,
-)
+from dsharness.products.catalog import installs, known_of, koji_rpms, packages_of, stated_versions
 from dsimages.file_lock import exclusive
 
 
 def wanted(row: Row) -> dict[str, str]:
-    """Package -> the version that the row promises."""
-    named = installs(row)
+    """Map packages to the versions that the row promises."""
+    installed = installs(row)
     server = packages_of(row).server
     versions = {
         name: version
         for names, version in stated_versions(row).values()
         for name in names
-        if name == server or name in named
+        if name == server or name in installed
     }
     if isinstance(row.packages, KojiPackages):
         build = row.packages.nvr.rsplit("-", 2)
@@ -49,7 +43,7 @@ def wanted(row: Row) -> dict[str, str]:
 
 
 def lockable(row: Row) -> tuple[str, ...]:
-    """The packages whose exact versions belong in the lock."""
+    """Return the packages whose exact versions belong in the lock."""
     suites = (name for suite in known_of(row).suites.values() for name in suite.packages)
     names = [*packages_of(row).all, *suites, *installs(row), *wanted(row)]
     return (*dict.fromkeys(names),)
@@ -64,16 +58,16 @@ def check_manifest(row: Row, packages: Mapping[str, str]) -> None:
         _check(row, name, version, packages.get(name))
 
 
-def _check(row: Row, name: str, wish: str, found: str | None) -> None:
-    if found is None:
+def _check(row: Row, name: str, wish: str, version: str | None) -> None:
+    if version is None:
         raise PackageError(
             f"{row.id}: {name} {wish or '(any version)'} was requested, but the image has "
             f"no {name}",
             hint=f"add {name} to the row's packages.install, or correct the pin",
         )
-    if wish and not answers(found, wish):
+    if wish and not answers(version, wish):
         raise PackageError(
-            f"{row.id}: {name} {wish} was requested, but the image has {found}",
+            f"{row.id}: {name} {wish} was requested, but the image has {version}",
             hint="correct the row's versions, or take its packages from where they are",
         )
 
@@ -98,7 +92,7 @@ class LockFile(Value):
 
 
 def definition_key(row: Row) -> str:
-    """Changes with everything of a row that decides what its image holds."""
+    """Return a key that changes with all of a row that decides what its image holds."""
     return content_key(
         row.model_dump(
             mode="json",
@@ -116,7 +110,7 @@ class MatrixLock:
 
     @classmethod
     def of_matrix(cls, matrix_file: Path) -> MatrixLock:
-        """The lock in the matrix's folder, or in the lab's own if that cannot be written."""
+        """Return the lock in the matrix's folder, or in the lab's own if that cannot be written."""
         path = matrix_file.with_suffix(".lock")
         if os.access(path if path.exists() else path.parent, os.W_OK):
             return cls(path=path)
@@ -130,7 +124,7 @@ class MatrixLock:
 
     def read(self, row: Row) -> Locked | None:
         """What is locked for the row's present definition."""
-        found = self._load().rows.get(row.id)
+        found = self._read().rows.get(row.id)
         return found if found is not None and found.row == definition_key(row) else None
 
     def write(self, row: Row, locked: Locked) -> None:
@@ -145,17 +139,14 @@ class MatrixLock:
     def _replace(self, entries: Mapping[str, Locked]) -> None:
         guard = self.path.with_name(f".{self.path.name}.guard")
         with exclusive(guard, Deadline.after(WAIT_LIMIT_S)):
-            before = self._load().rows
+            before = self._read().rows
             rows = {**before, **entries}
             if rows == before:
                 return
             content = LockFile(rows=dict(sorted(rows.items()))).model_dump(mode="json")
             atomic_write(self.path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
-    def _load(self) -> LockFile:
-        return self._read(None)
-
-    def _read(self, text: str | None) -> LockFile:
+    def _read(self, text: str | None = None) -> LockFile:
         """What the file says, or that text."""
         try:
             if text is None:

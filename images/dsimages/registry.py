@@ -49,15 +49,15 @@ class Registry:
 
     @classmethod
     def named(cls, text: str, *, insecure: bool) -> Registry:
-        """HOST[:PORT]/PATH as a user gives it; without TLS on loopback, or where it is allowed."""
-        found = PLACE.fullmatch(text)
-        if found is None:
-            shown = "with credentials in it" if "@" in text else text
+        """Read a user's HOST[:PORT]/PATH; no TLS on loopback, or where that is allowed."""
+        match = PLACE.fullmatch(text)
+        if match is None:
+            display = "with credentials in it" if "@" in text else text
             raise UsageError(
-                f"--registry {shown}: not HOST[:PORT]/PATH",
+                f"--registry {display}: not HOST[:PORT]/PATH",
                 hint=f"{EXAMPLE}; credentials: `podman login HOST`",
             )
-        local = LOOPBACK.fullmatch(found["host"]) is not None
+        local = LOOPBACK.fullmatch(match["host"]) is not None
         return cls(place=text, plain=insecure or local)
 
     @property
@@ -66,28 +66,35 @@ class Registry:
 
 
 def architecture_of(engine: Engine) -> str:
-    """Of what this machine runs, as images name it."""
+    """Return that of what this machine runs, as images name it."""
     return engine.must("info", "--format", "{{.Host.Arch}}")
 
 
 def pushed(
     engine: Engine, registry: Registry, reference: str, key: str, tag: str, log: Path
 ) -> str:
-    """The digest under which an image of the lab's own is in the registry now.
+    """Return the digest under which an image of the lab's own is in the registry now.
 
     It is asked for once more: something that says yes to everything has kept nothing.
     """
     check_own(engine, reference, key, log)
     with scratch_folder("push") as folder:
-        told = Path(folder) / "digest"
-        done = engine.podman(
-            "push", "--quiet", *registry.flags, *PACKED, "--digestfile", str(told),
-            reference, f"docker://{registry.place}:{tag}",
-            deadline=Deadline.after(TRANSFER_S), log=log,
-        )  # fmt: skip
-        if not done.ok:
-            raise _fault(done, f"push {tag} to {registry.place}", log)
-        digest = told.read_text(encoding="utf-8").strip()
+        digest_file = Path(folder) / "digest"
+        result = engine.podman(
+            "push",
+            "--quiet",
+            *registry.flags,
+            *PACKED,
+            "--digestfile",
+            str(digest_file),
+            reference,
+            f"docker://{registry.place}:{tag}",
+            deadline=Deadline.after(TRANSFER_S),
+            log=log,
+        )
+        if not result.ok:
+            raise _fault(result, f"push {tag} to {registry.place}", log)
+        digest = digest_file.read_text(encoding="utf-8").strip()
     if DIGEST.fullmatch(digest) is None:
         raise UnreachableError(f"push {tag} to {registry.place}: no digest came back", log=log)
     untag(engine, _fetched(engine, registry, digest, log))
@@ -97,7 +104,7 @@ def pushed(
 def pulled(
     engine: Engine, registry: Registry, digest: str, key: str, reference: str, log: Path
 ) -> None:
-    """Have the image of that digest and key here as ``reference``; podman checks what comes."""
+    """Pull the image of that digest and key as ``reference``; podman checks what comes."""
     if DIGEST.fullmatch(digest) is None:
         raise UnfitImageError(f"{digest!r} is no digest", log=log)
     name = _fetched(engine, registry, digest, log)
@@ -109,31 +116,35 @@ def pulled(
 
 
 def _fetched(engine: Engine, registry: Registry, digest: str, log: Path) -> str:
-    """The name by which podman knows what it pulled."""
+    """Return the name by which podman knows what it pulled."""
     name = f"{registry.place}@{digest}"
-    done = engine.podman(
+    result = engine.podman(
         "pull", "--quiet", *registry.flags, name, deadline=Deadline.after(TRANSFER_S), log=log
     )
-    if not done.ok:
-        raise _fault(done, f"pull {name}", log)
+    if not result.ok:
+        raise _fault(result, f"pull {name}", log)
     return name
 
 
 def check_own(engine: Engine, reference: str, key: str, log: Path) -> None:
     """UnfitImageError unless the lab made it, of what this key stands for, for such a machine."""
-    told: dict[str, Any] = json.loads(
+    facts: dict[str, Any] = json.loads(
         engine.must("image", "inspect", "--format", "json", reference)
     )[0]
-    labels = told.get("Labels") or {}
-    seen = (labels.get("dsbisect"), labels.get("dsbisect.key"), told.get("Architecture"))
-    wanted = ("1", key, architecture_of(engine))
-    for what, found, right in zip(("label", "key", "architecture"), seen, wanted, strict=True):
-        if found != right:
-            raise UnfitImageError(f"{reference}: its {what} is {found!r}, not {right!r}", log=log)
+    labels = facts.get("Labels") or {}
+    values = (labels.get("dsbisect"), labels.get("dsbisect.key"), facts.get("Architecture"))
+    expected = ("1", key, architecture_of(engine))
+    for label, value, expectation in zip(
+        ("label", "key", "architecture"), values, expected, strict=True
+    ):
+        if value != expectation:
+            raise UnfitImageError(
+                f"{reference}: its {label} is {value!r}, not {expectation!r}", log=log
+            )
 
 
-def _fault(done: Completed, what: str, log: Path) -> ImageError | UnreachableError:
-    """What a failed transfer says of the image or, in doubt, of the registry."""
-    if THIS_IMAGE.search(done.stderr):
-        return UnfitImageError(f"{what}: {last_line(done)}", log=log)
-    return UnreachableError(f"{what}: {last_line(done)}", log=log)
+def _fault(result: Completed, task: str, log: Path) -> ImageError | UnreachableError:
+    """Return what a failed transfer says of the image or, in doubt, of the registry."""
+    if THIS_IMAGE.search(result.stderr):
+        return UnfitImageError(f"{task}: {last_line(result)}", log=log)
+    return UnreachableError(f"{task}: {last_line(result)}", log=log)

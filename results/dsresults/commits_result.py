@@ -47,11 +47,11 @@ class Comparison(Value):
     @property
     def outcome_text(self) -> str:
         """The outcome for readers, in the words of its metric."""
-        known = {"none": NO_DIFFERENCE, "impossible": "not possible", "unknown": "unknown"}
+        fixed_words = {"none": NO_DIFFERENCE, "impossible": "not possible", "unknown": "unknown"}
         words = METRICS[self.metric].words
-        if self.outcome not in known and self.counts is not None:
+        if self.outcome not in fixed_words and self.counts is not None:
             return f"{words.said(self.outcome)} ({self.size})"
-        return known.get(self.outcome) or words.said(self.outcome, self.size)
+        return fixed_words.get(self.outcome) or words.said(self.outcome, self.size)
 
     @property
     def size(self) -> str:
@@ -88,8 +88,8 @@ class Culprit(Value):
     def made_it(self) -> str:
         """What it did: ``made it slower``, ``changed it so that it grows less``."""
         words = METRICS[self.boundary.metric].words
-        said = words.said(self.boundary.direction)
-        return f"changed it so that it {said}" if words.verb else f"made it {said}"
+        comparison = words.said(self.boundary.direction)
+        return f"changed it so that it {comparison}" if words.verb else f"made it {comparison}"
 
     @property
     def proved(self) -> bool | None:
@@ -97,7 +97,7 @@ class Culprit(Value):
 
         None if the clean builds could not tell: the other builds were made one on the other.
         """
-        votes = [each.confirms for each in self.proof]
+        votes = [comparison.confirms for comparison in self.proof]
         if False in votes:
             return False
         return votes[0] if votes else None
@@ -173,15 +173,15 @@ class CommitFindings(Value):
     @property
     def finding(self) -> Finding:
         """All of it for the store, as found now."""
-        said = [culprit.answer for culprit in self.culprits] or [self.whole.summary]
+        sentences = [culprit.answer for culprit in self.culprits] or [self.whole.summary]
         return Finding.now(
-            "commits", self, title=self.title, answer="; ".join(said), campaigns=self.campaigns
+            "commits", self, title=self.title, answer="; ".join(sentences), campaigns=self.campaigns
         )
 
     @property
     def equal_text(self) -> str:
         """How many commits were not built, since they make the same server as another one."""
-        spared = sum(len(each.commits) - 1 for each in self.equal)
+        spared = sum(len(equal_commits.commits) - 1 for equal_commits in self.equal)
         verb = "make" if spared > 1 else "makes"
         return f"{counted(spared, 'commit')} {verb} the same server as the one before"
 
@@ -203,9 +203,9 @@ def spent_text(findings: CommitFindings, spent: TimeSpent) -> str:
     if spent.proved_s is not None:
         proved = "proved" if findings.culprits and findings.culprits[0].proved else "proof ended"
         moments += f", {proved} after {duration(spent.proved_s)}"
-    whole = duration(findings.seconds)
+    text = duration(findings.seconds)
     if spent.machines > 1:
-        of = "both" if spent.machines == 2 else "all"
+        machines = "both" if spent.machines == 2 else "all"
         summed = duration(spent.machines * findings.seconds)
-        whole += f" on {spent.machines} machines, {summed} of {of}"
-    return f"{whole}: {', '.join(parts)}; {moments}"
+        text += f" on {spent.machines} machines, {summed} of {machines}"
+    return f"{text}: {', '.join(parts)}; {moments}"

@@ -33,7 +33,7 @@ class MovedPackages(Value):
     @property
     def server_change(self) -> PackageChange | None:
         """Of the server's own package."""
-        return next((each for each in self.changes if each.name == self.server), None)
+        return next((change for change in self.changes if change.name == self.server), None)
 
     @property
     def since(self) -> str:
@@ -46,12 +46,12 @@ class MovedPackages(Value):
         if not self.changes:
             return f"{self.server} {self.version}"
         server = self.server_change
-        others = [each for each in self.changes if each is not server]
-        listed = ", ".join(map(str, others[:TOLD]))
-        more = f", and {len(others) - TOLD} more" if len(others) > TOLD else ""
+        other_changes = [change for change in self.changes if change is not server]
+        listed = ", ".join(map(str, other_changes[:TOLD]))
+        more = f", and {len(other_changes) - TOLD} more" if len(other_changes) > TOLD else ""
         if server is None:
             return f"{self.server} {self.version} as before; {listed}{more}"
-        return f"{server}; with it {listed}{more}" if others else f"{server} alone"
+        return f"{server}; with it {listed}{more}" if other_changes else f"{server} alone"
 
 
 def moved_packages(

@@ -42,8 +42,8 @@ def times(value: float) -> str:
     return f"{whole(value) if value == round(value) else significant(value)} times"
 
 
-def milliseconds(us: float) -> str:
-    return f"{significant(us / 1000)} ms"
+def milliseconds(time_us: float) -> str:
+    return f"{significant(time_us / 1000)} ms"
 
 
 def figure(metric: Metric, value: float) -> str:
@@ -67,26 +67,26 @@ def from_to(counts: Counts) -> str:
 
 def count_intervals(counts: Counts) -> str:
     """``0 to 0.01 and 1.98 to 2.02, of the difference 1.97 to 2.02``: of both sides."""
-    each = (counts.before_interval, counts.after_interval, counts.difference_interval)
-    before, after, difference = (f"{plainly(low)} to {plainly(high)}" for low, high in each)
+    intervals = (counts.before_interval, counts.after_interval, counts.difference_interval)
+    before, after, difference = (f"{plainly(low)} to {plainly(high)}" for low, high in intervals)
     return f"{before} and {after}, of the difference {difference}"
 
 
-def sized(words: Words, found: Boundary) -> str:
+def sized(words: Words, boundary: Boundary) -> str:
     """``5.40 times slower``; of counts ``flushes more to disk, from 0 to 2 … an operation,``."""
-    if found.counts is not None:
-        return f"{words.said(found.direction)}, {from_to(found.counts)},"
-    return words.said(found.direction, f"{significant(found.effect or 1.0)} times")
+    if boundary.counts is not None:
+        return f"{words.said(boundary.direction)}, {from_to(boundary.counts)},"
+    return words.said(boundary.direction, f"{significant(boundary.effect or 1.0)} times")
 
 
-def interval_text(found: Boundary) -> str:
+def interval_text(boundary: Boundary) -> str:
     """Behind that, in brackets; empty where there is none."""
-    level = f"{100 * found.effect_level:.3g} % interval"
-    if found.counts is not None:
-        return f" ({level}s {count_intervals(found.counts)})"
-    if found.effect_interval is None:
+    level = f"{100 * boundary.effect_level:.3g} % interval"
+    if boundary.counts is not None:
+        return f" ({level}s {count_intervals(boundary.counts)})"
+    if boundary.effect_interval is None:
         return ""
-    low, high = map(significant, found.effect_interval)
+    low, high = map(significant, boundary.effect_interval)
     return f" ({level} {low} to {high})"
 
 
@@ -121,12 +121,12 @@ def utc(moment: str | None) -> str:
     try:
         parsed = datetime.fromisoformat(moment)
         aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-        shown = aware.astimezone(UTC)  # no UTC for a first or last hour of all time
+        moment_utc = aware.astimezone(UTC)  # no UTC for a first or last hour of all time
     except (ValueError, OverflowError):
         return moment
-    return f"{shown.replace(tzinfo=None).isoformat(sep=' ', timespec='seconds')} UTC"
+    return f"{moment_utc.replace(tzinfo=None).isoformat(sep=' ', timespec='seconds')} UTC"
 
 
-def measured_between(begun: str, ended: str) -> str:
+def measured_between(first_moment: str, ended: str) -> str:
     """Return the sentence of every page that says when."""
-    return f"Measured from {utc(begun)} to {utc(ended)}"
+    return f"Measured from {utc(first_moment)} to {utc(ended)}"

@@ -118,16 +118,19 @@ class ProfilePair(Value):
     def notes(self) -> tuple[str, ...]:
         """What went wrong."""
         apart = (self.counts_note, self.heap_note, self.waits_note, self.tools_note)
-        return tuple(each for each in (self.note, self.times_note, *apart) if each)
+        return tuple(note for note in (self.note, self.times_note, *apart) if note)
 
     @property
     def excerpts(self) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
         """The log's own lines of some operations: whose, of what, the lines."""
         return tuple(
-            (each.candidate_id, f"{kind}, {which}", lines)
-            for each in self.times
-            for kind, times in each.kinds.items()
-            for which, lines in (("in the middle", times.middle), ("the slowest", times.slowest))
+            (times_of_side.candidate_id, f"{kind}, {which_one}", lines)
+            for times_of_side in self.times
+            for kind, times in times_of_side.kinds.items()
+            for which_one, lines in (
+                ("in the middle", times.middle),
+                ("the slowest", times.slowest),
+            )
         )
 
     @property
@@ -159,7 +162,9 @@ def heap_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
     """Return the places where the memory that stays changed most."""
     return _changed(
         pair.heap,
-        lambda side: _summed((_told(each.place), each.bytes_per_operation) for each in side.stays),
+        lambda side: _summed(
+            (_told(growth.place), growth.bytes_per_operation) for growth in side.stays
+        ),
     )
 
 
@@ -168,7 +173,7 @@ def wait_changes(pair: ProfilePair) -> tuple[FunctionChange, ...]:
     return _changed(
         pair.waits,
         lambda side: _summed(
-            (f"{each.thread}: {_told(each.place)}", each.per_operation) for each in side.waits
+            (f"{wait.thread}: {_told(wait.place)}", wait.per_operation) for wait in side.waits
         ),
     )
 
@@ -190,20 +195,20 @@ def _told(place: tuple[str, ...]) -> str:
 
 def _summed(places: Iterable[tuple[str, float]]) -> Mapping[str, float]:
     """Places that have no room for all of their callers may be one."""
-    seen: dict[str, float] = defaultdict(float)
+    amounts: dict[str, float] = defaultdict(float)
     for place, amount in places:
-        seen[place] += amount
-    return seen
+        amounts[place] += amount
+    return amounts
 
 
 def _most_changed(
     first: Mapping[str, float], second: Mapping[str, float]
 ) -> tuple[FunctionChange, ...]:
-    all_ = (
+    changes = (
         FunctionChange(function=name, before=first.get(name, 0.0), after=second.get(name, 0.0))
         for name in sorted(first.keys() | second.keys())
     )
-    return tuple(sorted(all_, key=lambda each: -abs(each.change))[:MOST_CHANGES])
+    return tuple(sorted(changes, key=lambda change: -abs(change.change))[:MOST_CHANGES])
 
 
 def changed_functions(pair: ProfilePair) -> tuple[tuple[str, str, tuple[FunctionChange, ...]], ...]:
@@ -218,21 +223,22 @@ def changed_functions(pair: ProfilePair) -> tuple[tuple[str, str, tuple[Function
 def own_us(profile: CpuProfile) -> Mapping[str, float]:
     """The CPU time of an operation in each function itself."""
     own: dict[str, float] = defaultdict(float)
-    for frames, us in profile.us_per_op().items():
-        own[frames[-1]] += us
+    for frames, time_us in profile.us_per_op().items():
+        own[frames[-1]] += time_us
     return own
 
 
 def profiles_of(findings: Iterable[Finding], campaigns: Iterable[str]) -> tuple[ProfilePair, ...]:
     """Those that were stored for these campaigns."""
-    wanted = set(campaigns)
+    wanted_ids = set(campaigns)
     return tuple(
         values_of(
             ProfilePair,
             (
-                each
-                for each in findings
-                if each.kind == "profile" and wanted.issuperset(each.campaigns)
+                times_of_side
+                for times_of_side in findings
+                if times_of_side.kind == "profile"
+                and wanted_ids.issuperset(times_of_side.campaigns)
             ),
         )
     )
@@ -297,8 +303,8 @@ def _frame(flame: Flame) -> Element:
 def flame_graphs(pair: ProfilePair) -> tuple[FlameGraph, ...]:
     """Each side's, then that of the slower side with its changes."""
     before, after = pair.before, pair.after
-    graphs = [flame_graph(each, f"{each.candidate_id}, {pair.workload_id}") for each in
-              (before, after) if each is not None]  # fmt: skip
+    graphs = [flame_graph(profile, f"{profile.candidate_id}, {pair.workload_id}") for profile in
+              (before, after) if profile is not None]  # fmt: skip
     if before is not None and after is not None:
         wide = after if after.cpu_us_per_op >= before.cpu_us_per_op else before
         title = f"What changed from {before.candidate_id} to {after.candidate_id}"
@@ -309,7 +315,7 @@ def flame_graphs(pair: ProfilePair) -> tuple[FlameGraph, ...]:
 
 def changes_of(before: CpuProfile, after: CpuProfile) -> Mapping[Frames, float]:
     """By how much the CPU time of each path changed."""
-    first, second = (path_totals(each.us_per_op()) for each in (before, after))
+    first, second = (path_totals(profile.us_per_op()) for profile in (before, after))
     return {
         path: second.get(path, 0.0) - first.get(path, 0.0) for path in first.keys() | second.keys()
     }
@@ -345,19 +351,22 @@ def flame_graph(
 
 
 def _flame(
-    path: Frames, us: float, total: float, x: float, width: float, change: float | None
+    path: Frames, time_us: float, total: float, x: float, width: float, change: float | None
 ) -> Flame:
     name = path[-1] if path else "all"
-    said = ""
+    change_text = ""
     if change is not None:
-        said = f"; {significant(abs(change))} µs {'more' if change >= 0 else 'less'} than before"
+        change_text = (
+            f"; {significant(abs(change))} µs {'more' if change >= 0 else 'less'} than before"
+        )
     letters = int((width - 4) / LETTER)
     return Flame(
         x=round(x, 2),
         y=len(path) * LEVEL,
         width=round(width, 2),
         label=_label(name, letters),
-        title=f"{name}: {significant(us)} µs per operation, {100 * us / total:.1f} %{said}",
+        title=f"{name}: {significant(time_us)} µs per operation, {100 * time_us / total:.1f} %"
+        f"{change_text}",
         shade="" if change is None else shade(change / total),
     )
 

@@ -74,9 +74,9 @@ def _parts(pair: ProfilePair) -> Iterator[Content]:
         yield Fold(title="Lines of these logs", parts=[*_excerpts(pair)])
 
 
-def _missing(what: str, why: str) -> Iterator[Content]:
+def _missing(noun: str, why: str) -> Iterator[Content]:
     if why:
-        yield f"No {what}: {why}."
+        yield f"No {noun}: {why}."
 
 
 def _flames(pair: ProfilePair) -> Iterator[Content]:
@@ -110,6 +110,6 @@ def times_table(names: Sequence[str], rows: Sequence[TimesRow]) -> Table:
 
 
 def _excerpts(pair: ProfilePair) -> Iterator[Content]:
-    for whose, what, lines in pair.excerpts:
-        yield Paragraph(words=f"{whose}: {what}", kind="quiet")
+    for candidate, operation, lines in pair.excerpts:
+        yield Paragraph(words=f"{candidate}: {operation}", kind="quiet")
         yield Listing(lines=lines)

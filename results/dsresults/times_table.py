@@ -43,12 +43,12 @@ def times_rows(sides: Sequence[ServerTimes]) -> tuple[TimesRow, ...]:
     rows = (
         TimesRow(
             operation=kind,
-            part=said,
+            part=words,
             before_us=_shown(before.kinds.get(kind), part),
             after_us=_shown(after.kinds.get(kind), part),
         )
         for kind in sorted(before.kinds.keys() | after.kinds.keys())
-        for part, said in PARTS.items()
+        for part, words in PARTS.items()
     )
     return tuple(row for row in rows if any((*row.before_us, *row.after_us)))
 

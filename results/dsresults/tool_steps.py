@@ -34,25 +34,25 @@ class ToolStep(Value):
         if len(sides) != 2:
             return None
         before, after = sides
-        own, other = _Step.of(before.own, after.own), _Step.of(before.other, after.other)
-        seen = own.exceeds(SMALLEST) or other.exceeds(SMALLEST)
+        own, second_tool = _Step.of(before.own, after.own), _Step.of(before.other, after.other)
+        exceeds = own.exceeds(SMALLEST) or second_tool.exceeds(SMALLEST)
         return cls(
             tool=before.tool,
             own=own.factor,
-            other=other.factor,
-            agree=not (seen and _differ(own, other)),
+            other=second_tool.factor,
+            agree=not (exceeds and _differ(own, second_tool)),
         )
 
     @property
     def text(self) -> str:
         """A sentence for all outputs."""
-        said = (
+        comparison = (
             f"an operation costs {times(self.own)} as much by the lab's own tool, "
             f"{times(self.other)} by UnboundID's {self.tool}, each with the cost of its own way"
         )
         if self.agree:
-            return f"the second tool agrees: {said}"
-        return f"the second tool disagrees, so the answer is not sure: {said}"
+            return f"the second tool agrees: {comparison}"
+        return f"the second tool disagrees, so the answer is not sure: {comparison}"
 
 
 class _Step(Value):
@@ -67,14 +67,14 @@ class _Step(Value):
     @classmethod
     def of(cls, first: Sequence[float], second: Sequence[float]) -> Self:
         parts = [(_mean(costs), _square(costs), len(costs)) for costs in (first, second)]
-        whole = sum(square / number for _, square, number in parts)
+        total = sum(square / number for _, square, number in parts)
         weights = [(square / number) ** 2 / (number - 1) for _, square, number in parts]
         return cls(
             base=min(mean for mean, *_ in parts),
             factor=parts[1][0] / parts[0][0],
             more=parts[1][0] - parts[0][0],
-            error=math.sqrt(whole),
-            freedom=whole**2 / spread if (spread := sum(weights)) else math.inf,
+            error=math.sqrt(total),
+            freedom=total**2 / spread if (spread := sum(weights)) else math.inf,
         )
 
     def exceeds(self, share: float) -> bool:
@@ -82,13 +82,13 @@ class _Step(Value):
         return abs(self.more) - _quantile(self.freedom) * self.error > share * self.base
 
 
-def _differ(own: _Step, other: _Step) -> bool:
+def _differ(own: _Step, second_tool: _Step) -> bool:
     """Whether the other's step surely lies outside what is the same, on one side of it."""
     signs: set[int] = set()
     for factor in SAME:
-        apart = other.more - factor * own.more
-        error = math.hypot(other.error, factor * own.error)
-        if abs(apart) <= _quantile(min(own.freedom, other.freedom)) * error:
+        apart = second_tool.more - factor * own.more
+        error = math.hypot(second_tool.error, factor * own.error)
+        if abs(apart) <= _quantile(min(own.freedom, second_tool.freedom)) * error:
             return False
         signs.add(1 if apart > 0 else -1)
     return len(signs) == 1
@@ -106,4 +106,4 @@ def _mean(costs: Sequence[float]) -> float:
 
 def _square(costs: Sequence[float]) -> float:
     middle = _mean(costs)
-    return sum((each - middle) ** 2 for each in costs) / (len(costs) - 1)
+    return sum((cost - middle) ** 2 for cost in costs) / (len(costs) - 1)

@@ -131,7 +131,7 @@ def hiding(tail: float) -> float:
 
 def sums(seen: Evidence, belief: Belief) -> Sums:
     noise = noise_estimate(seen, belief)
-    found = zip(*noises_around(noise, belief), strict=True)
+    found = zip(*noises_around(noise, belief, seen), strict=True)
     ways = [(math.exp(log), (size, tail, 0.0, 0.0)) for size, log in found for tail in belief.tails]
     slow = slow_mode(seen, belief)
     if slow is not None:

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-SOURCES = ("harness", "images", "builds", "results", "bisect")
+SOURCES = ("harness", "images", "builds", "results", "bisect", "products")
 # The interpreter, its packages or the checkout may lie in a folder that only root may enter.
 # In a mount namespace of the command's own they are bound to a place that anyone may read.
 SHOW = 'while [ "$1" != -- ]; do mount --bind "$1" "$2" || exit 97; shift 2; done; shift; exec "$@"'

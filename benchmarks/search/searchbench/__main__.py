@@ -50,64 +50,66 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 def main() -> None:
     parser = _parser()
-    asked = parser.parse_args()
-    if asked.plans:
-        print("\n".join(plan_lines(play_plans(asked.plans, asked.jobs))))
+    options = parser.parse_args()
+    if options.plans:
+        print("\n".join(plan_lines(play_plans(options.plans, options.jobs))))
         return
-    if asked.honest:
-        _honest(asked)
+    if options.honest:
+        _honest(options)
         return
-    if asked.nights:
-        plays = play_all(night_cells(), asked.worlds or NIGHTS, asked.jobs)
+    if options.nights:
+        plays = play_all(night_cells(), options.worlds or NIGHTS, options.jobs)
         print(night_table(plays))
-        print(delay_table(named_on(plays, lambda jobs: play_jobs(jobs, asked.jobs))))
+        print(delay_table(named_on(plays, lambda jobs: play_jobs(jobs, options.jobs))))
         return
-    if asked.parts:
-        cells = only(part_cells(), asked.only) if asked.only else part_cells()
-        print(said_table(play_all(cells, asked.worlds or PART_WORLDS, asked.jobs)))
+    if options.parts:
+        cells = only(part_cells(), options.only) if options.only else part_cells()
+        print(said_table(play_all(cells, options.worlds or PART_WORLDS, options.jobs)))
         return
-    played = _cells(asked)
+    played = _cells(options)
     if not played:
         parser.error("--only, --search: no table and no line has this in its title")
-    worlds = asked.worlds or _usual_worlds(asked)
-    whole = not (asked.only or asked.long or asked.tuning)
-    old = read_old(asked.against) if asked.against else {}
+    worlds = options.worlds or _usual_worlds(options)
+    whole = not (options.only or options.long or options.tuning)
+    old = read_old(options.against) if options.against else {}
     large = measure_apart() if whole else None  # before the pool: it is timed
-    plays = play_all(played, worlds, asked.jobs)
-    found = targets(plays, large)
-    if asked.json:
-        asked.json.write_text(json.dumps(_facts(plays, found, large), indent=1) + "\n")
+    plays = play_all(played, worlds, options.jobs)
+    results = targets(plays, large)
+    if options.json:
+        options.json.write_text(json.dumps(_facts(plays, results, large), indent=1) + "\n")
     if large is None:
         print(tables(plays))
     else:
-        text = report(plays, found, large, _command(worlds))
-        _print_or_write(text, plays, printed=asked.quick)
+        text = report(plays, results, large, _command(worlds))
+        _print_or_write(text, plays, printed=options.quick)
     if old:
         print(rows(COMPARISON_HEAD, differences(plays, old)))
-    for each in found:
-        print(f"{each.verdict}: {each.what}: wanted {each.wanted}; measured {each.measured}")
+    for target in results:
+        print(
+            f"{target.verdict}: {target.what}: wanted {target.wanted}; measured {target.measured}"
+        )
 
 
-def _honest(asked: argparse.Namespace) -> None:
+def _honest(options: argparse.Namespace) -> None:
     """The page is written only if all of it is played as it asks."""
-    cells = family_cells(tuning=asked.tuning)
-    if asked.only:
-        cells = only(cells, asked.only)
-    if asked.search:
-        cells = _played_by(asked.search, cells)
-    worlds = asked.worlds or HONEST_WORLDS
-    plays = play_all(cells, worlds, asked.jobs)
-    if asked.json:
-        asked.json.write_text(json.dumps(_facts(plays, [], None), indent=1) + "\n")
+    cells = family_cells(tuning=options.tuning)
+    if options.only:
+        cells = only(cells, options.only)
+    if options.search:
+        cells = _played_by(options.search, cells)
+    worlds = options.worlds or HONEST_WORLDS
+    plays = play_all(cells, worlds, options.jobs)
+    if options.json:
+        options.json.write_text(json.dumps(_facts(plays, [], None), indent=1) + "\n")
     option = "--honest" if worlds == HONEST_WORLDS else f"'--honest --worlds {worlds}'"
     text = honesty_report(plays, f"make bench-search BENCH={option}", worlds)
-    whole = not (asked.only or asked.search or asked.tuning)
+    whole = not (options.only or options.search or options.tuning)
     if whole and worlds >= HONEST_WORLDS:
         (DOCS / "search-honesty.md").write_text(text)
     else:
         print(text)
-    if asked.against:
-        print(rows(FAMILY_HEAD, family_differences(plays, read_old(asked.against))))
+    if options.against:
+        print(rows(FAMILY_HEAD, family_differences(plays, read_old(options.against))))
 
 
 def _print_or_write(text: str, plays: Plays, *, printed: bool) -> None:
@@ -144,26 +146,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _cells(asked: argparse.Namespace) -> tuple[Cell, ...]:
-    found = long() if asked.long else cells()
-    if asked.only:
+def _cells(options: argparse.Namespace) -> tuple[Cell, ...]:
+    played = long() if options.long else cells()
+    if options.only:
         # a part of the tables: each cell gets as many worlds as were asked for
-        found = tuple(replace(cell, share=1.0) for cell in only(found, asked.only))
-    if asked.search:
-        found = _played_by(asked.search, found)
-    if asked.tuning:
-        found = tuple(replace(cell, first_seed=LAST_SEED) for cell in found)
-    return found
+        played = tuple(replace(cell, share=1.0) for cell in only(played, options.only))
+    if options.search:
+        played = _played_by(options.search, played)
+    if options.tuning:
+        played = tuple(replace(cell, first_seed=LAST_SEED) for cell in played)
+    return played
 
 
 def _played_by(search: str, cells: Sequence[Cell]) -> tuple[Cell, ...]:
     return tuple(replace(cell, methods=(search,)) for cell in cells if search in cell.methods)
 
 
-def _usual_worlds(asked: argparse.Namespace) -> int:
-    if asked.quick:
+def _usual_worlds(options: argparse.Namespace) -> int:
+    if options.quick:
         return QUICK_WORLDS
-    return LONG_WORLDS if asked.long else WORLDS
+    return LONG_WORLDS if options.long else WORLDS
 
 
 def _worlds(text: str) -> int:
@@ -177,18 +179,18 @@ def _command(worlds: int) -> str:
     return "make bench-search" + ("" if worlds == WORLDS else f" BENCH='--worlds {worlds}'")
 
 
-def _facts(plays: Plays, found: list[Target], large: Large | None) -> dict[str, object]:
+def _facts(plays: Plays, results: list[Target], large: Large | None) -> dict[str, object]:
     return {
-        "targets": [asdict(each) for each in found],
+        "targets": [asdict(target) for target in results],
         "large": asdict(large) if large else None,
         "cells": [
             {
                 "group": cell.group,
                 "kind": asdict(cell.kind),
                 "search": method,
-                "plays": [asdict(each) for each in made],
+                "plays": [asdict(play) for play in cell_plays],
             }
-            for (cell, method), made in plays.items()
+            for (cell, method), cell_plays in plays.items()
         ],
     }
 

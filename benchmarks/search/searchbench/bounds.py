@@ -52,13 +52,13 @@ def _seek(world: World, machine: Machine, choose: Chooser) -> Finding:
         masses /= masses.sum()
         if masses.max() >= LEVEL:
             return step_at(int(np.argmax(masses)))
-        at = choose(masses, machine.built)
-        if at is None:
+        place = choose(masses, machine.built)
+        if place is None:
             return step_at(int(np.argmax(masses)))
-        value = machine.run(at)
+        value = machine.run(place)
         if value is None:
-            raise ValueError(f"the oracle knows what builds, and {at} does not")
-        logs[: at + 1] += ((value - low) ** 2 - (value - high) ** 2) / (2 * sigma**2)
+            raise ValueError(f"the oracle knows what builds, and {place} does not")
+        logs[: place + 1] += ((value - low) ** 2 - (value - high) ** 2) / (2 * sigma**2)
 
 
 def _halving(masses: Floats) -> int:
@@ -68,17 +68,17 @@ def _halving(masses: Floats) -> int:
 def _reluctant(masses: Floats, built: set[int]) -> int | None:
     """None when the builds are used up and the gap that is sure cannot be halved."""
     sums = np.cumsum(masses)
-    known = sorted(built)
-    edges = [0, *known, len(masses) - 1]
+    places_built = sorted(built)
+    edges = [0, *places_built, len(masses) - 1]
     shares = np.diff(sums[edges])
     gap = int(np.argmax(shares))
     low, high = edges[gap], edges[gap + 1]
-    if not known or (shares[gap] >= SURE and high - low > 1):
-        if len(known) == MOST_BUILDS:
+    if not places_built or (shares[gap] >= SURE and high - low > 1):
+        if len(places_built) == MOST_BUILDS:
             return None
         inner = sums[low:high] - sums[low]
         return low + max(1, int(np.argmin(np.abs(inner - shares[gap] / 2))))
-    return min(known, key=lambda at: abs(float(sums[at]) - 0.5))
+    return min(places_built, key=lambda place: abs(float(sums[place]) - 0.5))
 
 
 BELIEF = Belief()
@@ -104,14 +104,14 @@ def prove(world: World, machine: Machine) -> Finding:
         return _prove_in_duets(world, machine)
     proof = Proof(places=world.n - 1)
     while proof.chance < LEVEL:
-        side, at = (
+        side, candidate = (
             (proof.after, step)
             if proof.before.count > proof.after.count
             else (proof.before, step - 1)
         )
-        value = machine.run(at)
+        value = machine.run(candidate)
         if value is None:
-            raise ValueError(f"candidate {at} must be buildable here")
+            raise ValueError(f"candidate {candidate} must be buildable here")
         side.add(value)
     return Finding(said=Said.STEP, named=frozenset({step}), confidence=proof.chance)
 
@@ -119,7 +119,7 @@ def prove(world: World, machine: Machine) -> Finding:
 def _prove_in_duets(world: World, machine: Machine) -> Finding:
     step, apart, chance = world.steps[0], Side(), 0.0
     while chance < LEVEL:
-        before, after = (machine.measure(at, apart.count) for at in (step - 1, step))
+        before, after = (machine.measure(candidate, apart.count) for candidate in (step - 1, step))
         assert before is not None
         assert after is not None
         apart.add(after.cost - before.cost)
@@ -174,14 +174,14 @@ def chance_of_pairs(apart: Side, places: int) -> float:
         spread = square / apart.count
         fits = log_sum(-((apart.mean - sizes) ** 2) / (2 * spread[:, None]))
         fits -= math.log(sizes.shape[1])
-        rest = (apart.count - 1) * np.log(NOISES) + np.log(spread) / 2
-        return float(log_sum(fits - rest - apart.square / (2 * square)))
+        penalty = (apart.count - 1) * np.log(NOISES) + np.log(spread) / 2
+        return float(log_sum(fits - penalty - apart.square / (2 * square)))
 
     return _chance(log_likelihood, places)
 
 
 def _chance(log_likelihood: Callable[[Floats], float], places: int) -> float:
     """That the step is at one of so many places."""
-    here = (1 - BELIEF.none) / places
-    odds = log_likelihood(SIZES) - log_likelihood(NONE) + math.log(here / (1 - here))
+    share = (1 - BELIEF.none) / places
+    odds = log_likelihood(SIZES) - log_likelihood(NONE) + math.log(share / (1 - share))
     return 1 / (1 + math.exp(min(700.0, -odds)))

@@ -19,9 +19,17 @@ from searchbench.plays import Plays
 UNDECIDED = frozenset({Said.UNDECIDED, Said.STOPPED})
 HEAD = ("cell", "search", "histories", "runs", "runs less", "builds less", "right more")
 FAMILY_HEAD = (
-    "family", "search", "histories", "median runs", "mean runs", "runs less", "right more",
-    "wrong more", "cannot tell more", "found more",
-)  # fmt: skip
+    "family",
+    "search",
+    "histories",
+    "median runs",
+    "mean runs",
+    "runs less",
+    "right more",
+    "wrong more",
+    "cannot tell more",
+    "found more",
+)
 Pairs = list[tuple["OldPlay", Play]]
 
 
@@ -50,15 +58,15 @@ def read_old(path: Path) -> Old:
     """What ``--json`` wrote."""
     cells: list[OldCell] = json.loads(path.read_text())["cells"]
     return {
-        (_name(each["kind"]), each["search"]): {one["seed"]: one for one in each["plays"]}
-        for each in cells
+        (_name(cell["kind"]), cell["search"]): {play["seed"]: play for play in cell["plays"]}
+        for cell in cells
     }
 
 
 def differences(plays: Plays, old: Old) -> Iterator[list[str]]:
     """A row for each cell that both have played; old minus new, with its standard error."""
-    for (cell, method), made in plays.items():
-        pairs = _pairs(cell, method, made, old)
+    for (cell, method), new_plays in plays.items():
+        pairs = _pairs(cell, method, new_plays, old)
         if len(pairs) > 1:
             yield [
                 cell.label,
@@ -74,9 +82,9 @@ def differences(plays: Plays, old: Old) -> Iterator[list[str]]:
 def family_differences(plays: Plays, old: Old) -> Iterator[list[str]]:
     """A row for each family that both have played, in points of a hundred histories."""
     families: dict[tuple[str, str], Pairs] = {}
-    for (cell, method), made in plays.items():
+    for (cell, method), new_plays in plays.items():
         pairs = families.setdefault((cell.group, method), [])
-        pairs += _pairs(cell, method, made, old)
+        pairs += _pairs(cell, method, new_plays, old)
     for (family, method), pairs in families.items():
         if len(pairs) < 2:
             continue
@@ -100,9 +108,9 @@ def family_differences(plays: Plays, old: Old) -> Iterator[list[str]]:
         ]
 
 
-def _pairs(cell: Cell, method: str, made: Sequence[Play], old: Old) -> Pairs:
-    known = old.get((_name(_facts(cell.kind)), method), {})
-    return [(known[each.seed], each) for each in made if each.seed in known]
+def _pairs(cell: Cell, method: str, new_plays: Sequence[Play], old: Old) -> Pairs:
+    old_plays = old.get((_name(_facts(cell.kind)), method), {})
+    return [(old_plays[play.seed], play) for play in new_plays if play.seed in old_plays]
 
 
 def _means(pairs: Pairs) -> str:
@@ -120,8 +128,8 @@ def _paired(values: Sequence[int]) -> str:
 
 def _facts(kind: Kind) -> Mapping[str, object]:
     """As JSON gives it back."""
-    found: Mapping[str, object] = json.loads(json.dumps(asdict(kind)))
-    return found
+    facts: Mapping[str, object] = json.loads(json.dumps(asdict(kind)))
+    return facts
 
 
 USUAL = json.loads(json.dumps(asdict(Kind())))
@@ -129,5 +137,5 @@ USUAL = json.loads(json.dumps(asdict(Kind())))
 
 def _name(kind: Mapping[str, object]) -> str:
     """What is as usual is left out: plays stay known when kinds get a new field."""
-    told = {name: value for name, value in kind.items() if value != USUAL.get(name)}
-    return json.dumps(told, sort_keys=True)
+    unusual = {name: value for name, value in kind.items() if value != USUAL.get(name)}
+    return json.dumps(unusual, sort_keys=True)

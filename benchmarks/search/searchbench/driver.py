@@ -18,7 +18,7 @@ from searchbench.machine import Machine
 
 @lru_cache(maxsize=8)
 def line_of(n: int) -> tuple[str, ...]:
-    return tuple(f"c{at}" for at in range(n))
+    return tuple(f"c{number}" for number in range(n))
 
 
 def place(name: str) -> int:
@@ -55,15 +55,15 @@ def drive(search: Search, machine: Machine, step_s: list[float]) -> Finding:
 
 def read(boundary: Boundary) -> Finding:
     """A boundary in the words of the benchmark."""
-    suspects, also = _places(boundary.suspects), _places(boundary.also)
-    every = tuple(
-        frozenset(range(place(each.before) + 1, place(each.after) + 1)) for each in boundary.steps
+    suspects, other_places = _places(boundary.suspects), _places(boundary.also)
+    ranges = tuple(
+        frozenset(range(place(step.before) + 1, place(step.after) + 1)) for step in boundary.steps
     )
     return Finding(
         said=_said(boundary),
         named=suspects if boundary.found else frozenset(),
-        also=also.union(*every) - suspects,
-        every=every,
+        also=other_places.union(*ranges) - suspects,
+        every=ranges,
         suspects=suspects,
         effect=_effect(boundary),
         counts=boundary.counts.difference_interval if boundary.counts else None,
@@ -98,7 +98,7 @@ def _effect(boundary: Boundary) -> tuple[float, float] | None:
     """Above 0 is slower."""
     if boundary.effect_interval is None or boundary.direction not in {"slower", "faster"}:
         return None
-    low, high = (math.log(each) for each in boundary.effect_interval)
+    low, high = (math.log(bound) for bound in boundary.effect_interval)
     return (low, high) if boundary.direction == "slower" else (-high, -low)
 
 

@@ -63,14 +63,14 @@ def _truths(base: Kind) -> tuple[Kind, ...]:
 
 
 def _laws() -> dict[str, tuple[Kind, ...]]:
-    found = {}
+    kinds = {}
     for law, change in LAWS.items():
         base = replace(BASE, **change)  # type: ignore[arg-type]
-        found[law] = _truths(base)
-        found[law + DUETS] = _truths(replace(base, duets=True))
+        kinds[law] = _truths(base)
+        kinds[law + DUETS] = _truths(replace(base, duets=True))
     for law, change in BOTH.items():
-        found[law + DUETS] = _truths(replace(BASE, duets=True, **change))  # type: ignore[arg-type]
-    return found
+        kinds[law + DUETS] = _truths(replace(BASE, duets=True, **change))  # type: ignore[arg-type]
+    return kinds
 
 
 def _steps(base: Kind, *sizes: float) -> tuple[Kind, ...]:
@@ -95,9 +95,9 @@ def _others() -> dict[str, tuple[Kind, ...]]:
     counted = replace(BASE, metric="instructions", cv_pct=(0.06, 0.06))
     return {
         "a step in one of two layouts": _steps(one_layout, 8.0, 15.0)[1:],
-        "a step in one of two layouts" + DUETS: _steps(
-            replace(one_layout, duets=True), 8.0, 15.0
-        )[1:],
+        "a step in one of two layouts" + DUETS: _steps(replace(one_layout, duets=True), 8.0, 15.0)[
+            1:
+        ],
         "two steps, or a ramp, or back": more,
         "two steps, or a ramp, or back" + DUETS: tuple(replace(kind, duets=True) for kind in more),
         "there and back at once": backs,
@@ -113,7 +113,7 @@ def _others() -> dict[str, tuple[Kind, ...]]:
             *(replace(calls, counts=(few, 1.46 * few)) for few in (0.5, 37.0)),
         ),
         "instructions": _steps(counted, 0.9),
-    }  # fmt: skip
+    }
 
 
 FAMILIES: Mapping[str, tuple[Kind, ...]] = {**_laws(), **_others()}
@@ -128,8 +128,8 @@ OPTIONS = (OURS, OURS_ALL, OURS_SMALLEST, OURS_EXPECTED)
 
 
 def family_cells(*, tuning: bool = False) -> tuple[Cell, ...]:
-    every = {**FAMILIES, **EFFICIENCY}
-    return tuple(cell for name, kinds in every.items() for cell in _cells(name, kinds, tuning))
+    families = {**FAMILIES, **EFFICIENCY}
+    return tuple(cell for name, kinds in families.items() for cell in _cells(name, kinds, tuning))
 
 
 def _cells(name: str, kinds: Sequence[Kind], tuning: bool) -> list[Cell]:  # noqa: FBT001
@@ -142,10 +142,10 @@ def _cells(name: str, kinds: Sequence[Kind], tuning: bool) -> list[Cell]:  # noq
             methods=_methods(name),
             share=1 / len(kinds),
             least=1,
-            first_seed=first + at * MOST_WORLDS,
+            first_seed=first + number * MOST_WORLDS,
             most_runs=2 * MOST_RUNS,
         )
-        for at, kind in enumerate(kinds)
+        for number, kind in enumerate(kinds)
     ]
 
 

@@ -32,5 +32,5 @@ class Finding:
     visible: float | None = None  # a log: the smallest step that could have been seen
 
 
-def step_at(*named: int) -> Finding:
-    return Finding(said=Said.STEP, named=frozenset(named))
+def step_at(*places: int) -> Finding:
+    return Finding(said=Said.STEP, named=frozenset(places))

@@ -6,12 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import exp, log
+from math import exp, log, sqrt
 from pathlib import Path
 from statistics import fmean, median
 
 from scipy.stats import binom, poisson
 
+from searchbench.bounds import LEVEL
 from searchbench.cell import FEWER_RUNS, Cell
 from searchbench.families import (
     BASE,
@@ -25,6 +26,7 @@ from searchbench.families import (
 )
 from searchbench.findings import Said
 from searchbench.kinds import Truth
+from searchbench.limits import fewest_runs
 from searchbench.markdown import rows
 from searchbench.methods import CLAIRVOYANT, OURS, WITHOUT
 from searchbench.play import Play
@@ -85,8 +87,8 @@ def part_cells() -> tuple[Cell, ...]:
 def said_table(plays: Plays) -> str:
     """What each search says is true in each family, and what that takes."""
     body = [
-        [family if method == OURS else f"{family}: {method}", *_row(found)]
-        for (family, method), found in by_family(plays).items()
+        [family if method == OURS else f"{family}: {method}", *_row(family_plays)]
+        for (family, method), family_plays in by_family(plays).items()
         if method != CLAIRVOYANT
     ]
     return rows(TABLE, body)
@@ -117,15 +119,17 @@ def _pairs(lines: Mapping[str, Mapping[str, str]]) -> Iterator[list[str]]:
 
 
 def by_family(plays: Plays) -> dict[tuple[str, str], list[Play]]:
-    found: dict[tuple[str, str], list[Play]] = {}
-    for (cell, method), made in plays.items():
-        found.setdefault((cell.group, method), []).extend(made)
-    return found
+    by_name: dict[tuple[str, str], list[Play]] = {}
+    for (cell, method), cell_plays in plays.items():
+        by_name.setdefault((cell.group, method), []).extend(cell_plays)
+    return by_name
 
 
 def honesty_report(plays: Plays, command: str, worlds: int) -> str:
     head = HEAD.format(command=command, n=BASE.n, worlds=worlds, runs=MOST_RUNS)
-    goals = [[each.what, each.wanted, each.measured, each.verdict] for each in honesty(plays)]
+    goals = [
+        [target.what, target.wanted, target.measured, target.verdict] for target in honesty(plays)
+    ]
     return "\n".join(
         (
             head + rows(("target", "wanted", "measured", ""), goals),
@@ -138,37 +142,42 @@ def honesty_report(plays: Plays, command: str, worlds: int) -> str:
 
 
 def _wrong_rows(plays: Plays) -> Iterator[list[str]]:
-    for (family, method), found in by_family(plays).items():
-        counts = Counter(str(each.wrong) for each in found if each.wrong)
+    for (family, method), family_plays in by_family(plays).items():
+        counts = Counter(str(play.wrong) for play in family_plays if play.wrong)
         if counts:
-            told = ", ".join(f"{count} {what}" for what, count in counts.most_common())
-            yield [family, method, f"{told} of {len(found)}"]
+            counted_words = ", ".join(f"{count} {fault}" for fault, count in counts.most_common())
+            yield [family, method, f"{counted_words} of {len(family_plays)}"]
 
 
 def honesty(plays: Plays) -> Iterator[Target]:
     """Over all families together."""
-    cells = [(cell, made) for (cell, method), made in plays.items() if method == OURS]
-    ours = [each for cell, made in cells if cell.group not in EFFICIENCY for each in made]
-    yield from _true(ours)
-    for what, counted in (("of values", False), ("of counts", True)):  # else one hides the other
-        found = [
-            e for cell, made in cells if (cell.kind.counts is not None) is counted for e in made
+    cells = [(cell, cell_plays) for (cell, method), cell_plays in plays.items() if method == OURS]
+    our_plays = [
+        play for cell, cell_plays in cells if cell.group not in EFFICIENCY for play in cell_plays
+    ]
+    yield from _true(our_plays)
+    for kind, counts in (("of values", False), ("of counts", True)):  # else one hides the other
+        chosen_plays = [
+            play
+            for cell, cell_plays in cells
+            if (cell.kind.counts is not None) is counts
+            for play in cell_plays
         ]
-        yield from _intervals(what, found)
+        yield from _intervals(kind, chosen_plays)
     yield from _no_more_runs(plays)
     yield from _efficient(plays)
 
 
 def _true(plays: Sequence[Play]) -> Iterator[Target]:
-    for what, found in (("what is named", _named(plays)), ("none", _none(plays))):
-        if found is not None:
+    for name, claims in (("what is named", _named(plays)), ("none", _none(plays))):
+        if claims is not None:
             yield Target(
-                what=f"{what} is true as often as stated",
-                wanted=f"{found.stated:.1%} of {found.plays}",
-                measured=f"{found.true:.1%} ± {found.error:.1%}",
-                met=not _claims_miss(found),
+                what=f"{name} is true as often as stated",
+                wanted=f"{claims.stated:.1%} of {claims.plays}",
+                measured=f"{claims.true:.1%} ± {claims.error:.1%}",
+                met=not _claims_miss(claims),
             )
-    failed = coverage(bool(each.wrong) for each in plays)
+    failed = coverage(bool(play.wrong) for play in plays)
     if failed is not None:
         yield Target(
             what="a wrong answer of any kind",
@@ -178,15 +187,15 @@ def _true(plays: Sequence[Play]) -> Iterator[Target]:
         )
 
 
-def _intervals(what: str, plays: Sequence[Play]) -> Iterator[Target]:
-    held = coverage(each.effect_holds for each in plays)
-    if held is not None:
+def _intervals(kind: str, plays: Sequence[Play]) -> Iterator[Target]:
+    coverage_shares = coverage(play.effect_holds for play in plays)
+    if coverage_shares is not None:
         low, high = INTERVAL
         yield Target(
-            what=f"95 % intervals {what} hold the size",
+            what=f"95 % intervals {kind} hold the size",
             wanted=f"{low:.0%} to {high:.0%}",
-            measured=f"{held[1]:.1%} ± {held[2]:.1%} of {held[0]}",
-            met=low <= held[1] <= high,
+            measured=f"{coverage_shares[1]:.1%} ± {coverage_shares[2]:.1%} of {coverage_shares[0]}",
+            met=low <= coverage_shares[1] <= high,
         )
 
 
@@ -194,8 +203,8 @@ def _no_more_runs(plays: Plays) -> Iterator[Target]:
     """The mean over families, on a log scale: what one takes more, another may take less."""
     before: dict[str, float] = json.loads(RUNS_BEFORE.read_text())
     times = [
-        median(each.runs for each in made) / before[family]
-        for (family, method), made in by_family(plays).items()
+        median(play.runs for play in family_plays) / before[family]
+        for (family, method), family_plays in by_family(plays).items()
         if method == OURS and family in before
     ]
     if times:
@@ -211,67 +220,73 @@ def _no_more_runs(plays: Plays) -> Iterator[Target]:
 
 def _efficient(plays: Plays) -> Iterator[Target]:
     """Where the search names as many steps as that needs: runs over the clairvoyant's."""
-    for (cell, method), made in plays.items():
+    for (cell, method), cell_plays in plays.items():
         peer = plays.get((cell, CLAIRVOYANT))
         if method == OURS and cell.group in EFFICIENCY and peer:
-            mine, least = (fmean(each.runs for each in found) for found in (made, peer))
+            our_runs, least = (
+                fmean(play.runs for play in some_plays) for some_plays in (cell_plays, peer)
+            )
+            pairs, apart = (2, cell.kind.d / sqrt(2)) if cell.kind.duets else (1, cell.kind.d)
+            searched = pairs * fewest_runs(cell.kind.n, apart, 1 - LEVEL)
             yield Target(
                 what=f"{cell.group}, n = {cell.kind.n}, d = {cell.kind.d:g}: runs",
-                wanted=f"at most {MOST_RATIO:g} times the clairvoyant's {least:.1f}",
-                measured=f"{mine:.1f}: {mine / least:.2f} times; {score(made).right:.1%} named",
-                met=mine <= MOST_RATIO * least,
+                wanted=f"at most {MOST_RATIO:g} times the clairvoyant's {least:.1f}; with finding "
+                f"it, no search below {1 + searched / least:.2f} times",
+                measured=f"{our_runs:.1f}: {our_runs / least:.2f} times; "
+                f"{score(cell_plays).right:.1%} named",
+                met=our_runs <= MOST_RATIO * least,
             )
 
 
 def _named(plays: Sequence[Play]) -> Stated | None:
     return stated_of(
-        (each.confidence, not each.wrong)
-        for each in plays
-        if each.named and each.confidence is not None and each.confidence >= SURE
+        (play.confidence, not play.wrong)
+        for play in plays
+        if play.named and play.confidence is not None and play.confidence >= SURE
     )
 
 
 def _none(plays: Sequence[Play]) -> Stated | None:
     return stated_of(
-        (each.confidence, each.none_holds)
-        for each in plays
-        if each.none_holds is not None and each.confidence is not None
+        (play.confidence, play.none_holds)
+        for play in plays
+        if play.none_holds is not None and play.confidence is not None
     )
 
 
-def _claims_miss(found: Stated) -> bool:
+def _claims_miss(claims: Stated) -> bool:
     """Whether so many false claims are rarer than chance where as many are true as stated."""
-    false = round((1 - found.true) * found.plays)
-    return bool(poisson.sf(false - 1, (1 - found.stated) * found.plays) < BY_CHANCE)
+    false = round((1 - claims.true) * claims.plays)
+    return bool(poisson.sf(false - 1, (1 - claims.stated) * claims.plays) < BY_CHANCE)
 
 
 def missed(plays: Sequence[Play]) -> list[str]:
     """The targets that a family misses by more than chance."""
     names = {"named": _named(plays), "none": _none(plays)}
-    found = [what for what, claims in names.items() if claims is not None and _claims_miss(claims)]
-    held = [each.effect_holds for each in plays if each.effect_holds is not None]
+    misses = [name for name, claims in names.items() if claims is not None and _claims_miss(claims)]
+    intervals = [play.effect_holds for play in plays if play.effect_holds is not None]
     low, high = INTERVAL
-    if binom.cdf(sum(held), len(held), low) < BY_CHANCE / 2:
-        found.append("interval too narrow")
-    if held and binom.sf(sum(held) - 1, len(held), high) < BY_CHANCE / 2:
-        found.append("interval too wide")
-    count = sum(bool(each.wrong) for each in plays)
+    if binom.cdf(sum(intervals), len(intervals), low) < BY_CHANCE / 2:
+        misses.append("interval too narrow")
+    if intervals and binom.sf(sum(intervals) - 1, len(intervals), high) < BY_CHANCE / 2:
+        misses.append("interval too wide")
+    count = sum(bool(play.wrong) for play in plays)
     if binom.sf(count - 1, len(plays), MOST_WRONG) < BY_CHANCE:
-        found.append("wrong")
-    return found
+        misses.append("wrong")
+    return misses
 
 
 def _row(plays: Sequence[Play]) -> list[str]:
-    wrongs = fmean(bool(each.wrong) for each in plays)
-    undecided = fmean(each.undecided for each in plays)
+    wrongs = fmean(bool(play.wrong) for play in plays)
+    undecided = fmean(play.undecided for play in plays)
     return [
         f"{1 - wrongs - undecided:.2f}",
         f"{wrongs:.2f}",
         _found(plays),
         _claims(_named(plays)),
         _claims(_none(plays)),
-        _share([each.effect_holds for each in plays]),
-        f"{median(each.runs for each in plays):.0f}",
+        _share([play.effect_holds for play in plays]),
+        f"{median(play.runs for play in plays):.0f}",
         ", ".join(missed(plays)) or "-",
     ]
 
@@ -279,11 +294,11 @@ def _row(plays: Sequence[Play]) -> list[str]:
 def _found(plays: Sequence[Play]) -> str:
     """By kind, in the order of sizes."""
     by_kind: dict[int, list[bool]] = {}
-    for each in plays:
-        if each.has_step:
-            ramp = each.said is Said.RAMP and each.right
-            by_kind.setdefault(each.seed // MOST_WORLDS, []).append(each.one or ramp)
-    return ", ".join(f"{fmean(found):.2f}" for found in by_kind.values()) or "-"
+    for play in plays:
+        if play.has_step:
+            ramp = play.said is Said.RAMP and play.right
+            by_kind.setdefault(play.seed // MOST_WORLDS, []).append(play.one or ramp)
+    return ", ".join(f"{fmean(hits):.2f}" for hits in by_kind.values()) or "-"
 
 
 def _claims(found: Stated | None) -> str:
@@ -291,5 +306,5 @@ def _claims(found: Stated | None) -> str:
 
 
 def _share(held: Sequence[bool | None]) -> str:
-    found = coverage(held)
-    return "-" if found is None else f"{found[1]:.2f} of {found[0]}"
+    shares = coverage(held)
+    return "-" if shares is None else f"{shares[1]:.2f} of {shares[0]}"

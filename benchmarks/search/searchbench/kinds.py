@@ -119,7 +119,7 @@ def _words(kind: Kind) -> Iterator[str]:
         f"night {kind.night}": kind.night > 1,
         f"prior {kind.hint}": kind.hint is not Hint.NOTHING,
     }
-    yield from (word for word, said in flags.items() if said)
+    yield from (word for word, holds in flags.items() if holds)
 
 
 def _range(pct: tuple[float, float]) -> str:

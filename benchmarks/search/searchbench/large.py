@@ -38,8 +38,8 @@ class Large:
 def measure_apart() -> Large:
     """In a fresh interpreter, so that nothing but the search is counted."""
     argv = [sys.executable, "-m", "searchbench.large"]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True)
-    return Large(**json.loads(done.stdout))
+    result = subprocess.run(argv, check=True, capture_output=True, text=True)
+    return Large(**json.loads(result.stdout))
 
 
 def measure() -> Large:
@@ -74,10 +74,10 @@ def measure() -> Large:
 
 def _peak_mb() -> float:
     """The high water mark of this program alone; getrusage would count the one that started it."""
-    found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if match is None:
         raise OSError("/proc/self/status has no VmHWM; this kernel does not tell it")
-    return int(found[1]) / 1024
+    return int(match[1]) / 1024
 
 
 if __name__ == "__main__":

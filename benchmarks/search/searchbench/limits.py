@@ -25,8 +25,8 @@ def bits_per_run(d: float) -> float:
     high = np.exp(-0.5 * (grid - d) ** 2) / math.sqrt(2 * math.pi)
     mixed = (low + high) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        told = (_xlogy(low, low / mixed) + _xlogy(high, high / mixed)) / 2
-    return float(np.trapezoid(told, grid)) / math.log(2)
+        information = (_xlogy(low, low / mixed) + _xlogy(high, high / mixed)) / 2
+    return float(np.trapezoid(information, grid)) / math.log(2)
 
 
 def bits_per_vote(d: float) -> float:
@@ -40,8 +40,8 @@ def fewest_runs(n: int, d: float, wrong: float) -> float:
 
     A search with both levels given and free builds is held to this one as well.
     """
-    needed = math.log2(n - 1) - _entropy(wrong) - wrong * math.log2(max(1, n - 2))
-    return max(0.0, needed) / bits_per_run(d)
+    bits_needed = math.log2(n - 1) - _entropy(wrong) - wrong * math.log2(max(1, n - 2))
+    return max(0.0, bits_needed) / bits_per_run(d)
 
 
 def expected_runs(n: int, d: float, wrong: float) -> float:

@@ -82,38 +82,41 @@ class Machine:
     def builds(self) -> int:
         return len(self.built)
 
-    def run(self, at: int) -> float | None:
+    def run(self, candidate: int) -> float | None:
         """The log of the cost alone; each run is a turn of its own."""
-        found = self.measure(at, self._tries)
-        return None if found is None else found.cost
+        run = self.measure(candidate, self._tries)
+        return None if run is None else run.cost
 
-    def measure(self, at: int, turn: int) -> SimulatedRun | None:
+    def measure(self, candidate: int, turn: int) -> SimulatedRun | None:
         """None when the candidate cannot be built."""
         self._tries += 1
         if self._tries > self.most_runs:
             raise Spent
         world = self.world
-        self.built.add(at)
-        if at in world.broken:
+        self.built.add(candidate)
+        if candidate in world.broken:
             return None
         self.runs += 1
         second = world.kind.second_machine and turn % 2 == 1
-        slow, speed = self._slow(at) + self._slow_start(at, turn), self._speed(at, turn)
-        shared = world.built(at) + speed + slow - SECOND_SPEED * second
+        slow, speed = (
+            self._slow(candidate) + self._slow_start(candidate, turn),
+            self._speed(candidate, turn),
+        )
+        shared = world.built(candidate) + speed + slow - SECOND_SPEED * second
         sigma = SECOND_CV if second else world.sigma
-        noise = sigma * unit_noise(self._chance(COSTS, at), world.kind.noise)
-        steal = self._chance(STEALS, at)
+        noise = sigma * unit_noise(self._chance(COSTS, candidate), world.kind.noise)
+        steal = self._chance(STEALS, candidate)
         stolen = world.kind.stolen and steal.random() < STOLEN_SHARE
         cost = shared + noise + stolen * STOLEN_BY * float(steal.normal())
-        bound = self._bound(at, cost, speed)
+        bound = self._bound(candidate, cost, speed)
         return SimulatedRun(
             cost=cost,
-            rate=self._rate_noise(at) - shared,
+            rate=self._rate_noise(candidate) - shared,
             machine=SECOND if second else MACHINE,
             session=self._day if world.kind.sessions else 0,
             steal_pct=STOLEN_PCT * stolen,
             start=0 if world.kind.one_start else 1 + turn,
-            value=self._value(at, cost),
+            value=self._value(candidate, cost),
             quantum=self._scale.step,
             failed="" if bound is None else "the load did not finish",
             at_least=bound,
@@ -123,51 +126,51 @@ class Machine:
     def _scale(self) -> Scale:
         return SCALES.get(self.world.kind.metric, USUAL_SCALE)
 
-    def _bound(self, at: int, cost: float, speed: float) -> float | None:
+    def _bound(self, candidate: int, cost: float, speed: float) -> float | None:
         """What a run costs at least whose time was up; None where it ended."""
         limit = self.world.limit
         if limit is not None and cost - speed > limit:
             return limit + speed
-        if self._fails(at):
-            return cost + math.log(self._chance(FAILED, at).uniform(LEAST_DONE, 1.0))
+        if self._fails(candidate):
+            return cost + math.log(self._chance(FAILED, candidate).uniform(LEAST_DONE, 1.0))
         return None
 
-    def _chance(self, stream: int, at: int) -> Generator:
-        key = (stream, at)
+    def _chance(self, stream: int, candidate: int) -> Generator:
+        key = (stream, candidate)
         if key not in self._chances:
-            self._chances[key] = np.random.default_rng([self.world.seed, stream, at])
+            self._chances[key] = np.random.default_rng([self.world.seed, stream, candidate])
         return self._chances[key]
 
-    def _slow(self, at: int) -> float:
+    def _slow(self, candidate: int) -> float:
         if not self.world.kind.slow_runs:
             return 0.0
-        return MODE_BY * (self._chance(COSTS, at).random() < MODE_SHARE)
+        return MODE_BY * (self._chance(COSTS, candidate).random() < MODE_SHARE)
 
-    def _slow_start(self, at: int, turn: int) -> float:
+    def _slow_start(self, candidate: int, turn: int) -> float:
         if not self.world.start:
             return 0.0
-        start = (at,) if self.world.kind.one_start else (at, turn)
+        start = (candidate,) if self.world.kind.one_start else (candidate, turn)
         chance = np.random.default_rng([self.world.seed, STARTED, *start])
         return self.world.start * float(chance.random() < SLOW_STARTS)
 
-    def _fails(self, at: int) -> bool:
+    def _fails(self, candidate: int) -> bool:
         """In spells, whether a run fails follows from the one before."""
         fails = self.world.fails
-        if fails is None or not fails[at]:
+        if fails is None or not fails[candidate]:
             return False
-        share, chance = float(fails[at]), self._chance(FAILED, at).random()
+        share, chance = float(fails[candidate]), self._chance(FAILED, candidate).random()
         if self.world.kind.spells:
             stays = 1 - 1 / SPELL
-            share = stays if self._failing.get(at) else share / (1 - share) / SPELL
-            self._failing[at] = chance < share
+            share = stays if self._failing.get(candidate) else share / (1 - share) / SPELL
+            self._failing[candidate] = chance < share
         return bool(chance < share)
 
-    def _value(self, at: int, cost: float) -> float | None:
+    def _value(self, candidate: int, cost: float) -> float | None:
         """In the unit of a metric that is not the cost."""
         kind = self.world.kind
         if kind.counts is not None:
-            level = max(NO_COUNT, kind.counts[0]) * math.exp(float(self.world.levels[at]))
-            strays = abs(STRAYS * float(self._chance(COUNTS, at).normal()))
+            level = max(NO_COUNT, kind.counts[0]) * math.exp(float(self.world.levels[candidate]))
+            strays = abs(STRAYS * float(self._chance(COUNTS, candidate).normal()))
             return (round(COUNTED * level) + round(strays)) / COUNTED
         if kind.metric not in SCALES:
             return None
@@ -175,9 +178,9 @@ class Machine:
         first = float(chance.uniform(self._scale.low, self._scale.high))
         return self._scale.read(first * math.exp(cost))
 
-    def _speed(self, at: int, turn: int) -> float:
+    def _speed(self, candidate: int, turn: int) -> float:
         kind = self.world.kind
-        before = kind.stored and at == 0
+        before = kind.stored and candidate == 0
         speed = self._wave() if kind.wanders else 0.0
         if kind.sessions:
             day = (self.world.seed, BEFORE) if before else (*self._seeds, self._day)
@@ -197,11 +200,11 @@ class Machine:
     def _day(self) -> int:
         return (self.runs - 1) // DAY_RUNS
 
-    def _rate_noise(self, at: int) -> float:
+    def _rate_noise(self, candidate: int) -> float:
         kind = self.world.kind
         if kind.noise is Noise.NIL:
             return 0.0
-        noise = kind.rate_cv_pct / 100 * float(self._chance(RATES, at).normal())
+        noise = kind.rate_cv_pct / 100 * float(self._chance(RATES, candidate).normal())
         return noise + (self._wave() if kind.rate_wanders else 0.0)
 
     def _wave(self) -> float:

@@ -27,8 +27,8 @@ from searchbench.worlds import World
 PARTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "two modes": ("slow_mode", lambda *_: None),
     "ramps": ("ramp_masses", lambda positions: 0.0 * likelihood.ramp_masses(positions)),
-    "machine speed": ("without_speed", lambda seen: seen),
-    "disturbance": ("widened", lambda seen: seen),
+    "machine speed": ("without_speed", lambda evidence: evidence),
+    "disturbance": ("widened", lambda evidence: evidence),
 }
 
 
@@ -115,7 +115,7 @@ def _without(part: str) -> Method:
 
 def _ours_told(world: World, machine: Machine, watch: Stopwatch) -> Finding:
     """Neither the level nor whether there is a step: what that costs is what is left."""
-    told = Belief(
+    belief = Belief(
         noise=max(world.sigma, 1e-9),
         noise_doubt=0.05,
         scatters=scatters((0.002, 1.0)),
@@ -124,7 +124,7 @@ def _ours_told(world: World, machine: Machine, watch: Stopwatch) -> Finding:
         largest_effect=math.exp(1.1 * world.size),
         least_in_noise=0.0,
     )
-    return drive(Bayes(**_given(world), belief=told), machine, watch.step_s)
+    return drive(Bayes(**_given(world), belief=belief), machine, watch.step_s)
 
 
 def _untimed(peer: Callable[[World, Machine], Finding]) -> Method:

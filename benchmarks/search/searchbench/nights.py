@@ -40,16 +40,21 @@ HEAD = ("nights", "number", "alarms", "of 12 series a month", "missed", "runs")
 
 def night_cells() -> tuple[Cell, ...]:
     """All of them by the search that `smallest_pct: 5` asks for."""
-    whole = (*((name, kind, NIGHTS) for name, kind in QUIET.items()),
-             *((name, kind, CONTROL) for name, kind in STORED.items()),
-             *((name, kind, PLANTED) for name, kind in STEPS.items()))  # fmt: skip
+    whole = (
+        *((name, kind, NIGHTS) for name, kind in QUIET.items()),
+        *((name, kind, CONTROL) for name, kind in STORED.items()),
+        *((name, kind, PLANTED) for name, kind in STEPS.items()),
+    )
     return tuple(
         Cell(
-            group=name, kind=kind, methods=(OURS_SMALLEST,), share=count / NIGHTS,
+            group=name,
+            kind=kind,
+            methods=(OURS_SMALLEST,),
+            share=count / NIGHTS,
             most_runs=FEWER_RUNS,
         )
         for name, kind, count in whole
-    )  # fmt: skip
+    )
 
 
 def night_table(plays: Plays) -> str:
@@ -58,12 +63,12 @@ def night_table(plays: Plays) -> str:
 
 
 def _lines(plays: Plays) -> Iterator[list[str]]:
-    for (cell, _), made in plays.items():
-        alarms, count = _alarms(made), len(made)
+    for (cell, _), plays_of_cell in plays.items():
+        alarms, count = _alarms(plays_of_cell), len(plays_of_cell)
         quiet = cell.group not in STEPS
-        missed = "" if quiet else f"{sum(not each.right for each in made) / count:.1%}"
+        missed = "" if quiet else f"{sum(not play.right for play in plays_of_cell) / count:.1%}"
         each_month = f"{SERIES * DAYS * alarms / count:.1f}" if quiet else ""
-        spent = f"{sum(each.runs for each in made) / count:.0f}"
+        spent = f"{sum(play.runs for play in plays_of_cell) / count:.0f}"
         yield [cell.group, str(count), str(alarms), each_month, missed, spent]
 
 
@@ -72,21 +77,27 @@ def named_on(plays: Plays, look: Look) -> dict[str, Counter[str]]:
 
     A tip without an alarm leaves the reference where it is: the next tip is compared with the same.
     """
-    found = {cell.group: Counter[str]() for cell, _ in plays if cell.group in STEPS}
-    looked = [(cell, each) for (cell, _), made in plays.items() for each in made]
-    looked = [(cell, each) for cell, each in looked if cell.group in found]
+    counts_by_kind = {cell.group: Counter[str]() for cell, _ in plays if cell.group in STEPS}
+    plays_looked_at = [
+        (cell, play) for (cell, _), plays_of_cell in plays.items() for play in plays_of_cell
+    ]
+    plays_looked_at = [
+        (cell, play) for cell, play in plays_looked_at if cell.group in counts_by_kind
+    ]
     for night in range(1, LAST_NIGHT + 1):
-        for cell, each in looked:
-            if each.said is Said.STEP:
-                found[cell.group][str(night) if each.right else OTHER] += 1
-        missed = [(cell, each.seed) for cell, each in looked if each.said is not Said.STEP]
+        for cell, outcome in plays_looked_at:
+            if outcome.said is Said.STEP:
+                counts_by_kind[cell.group][str(night) if outcome.right else OTHER] += 1
+        missed = [(cell, play.seed) for cell, play in plays_looked_at if play.said is not Said.STEP]
         if night == LAST_NIGHT:
             for cell, _ in missed:
-                found[cell.group][NEVER] += 1
+                counts_by_kind[cell.group][NEVER] += 1
         else:
             jobs = [_next_look(cell, night + 1, seed) for cell, seed in missed]
-            looked = [(job.cell, each) for job, made in look(jobs) for each in made]
-    return found
+            plays_looked_at = [
+                (job.cell, play) for job, plays_of_cell in look(jobs) for play in plays_of_cell
+            ]
+    return counts_by_kind
 
 
 def _next_look(cell: Cell, night: int, seed: int) -> Job:
@@ -94,12 +105,14 @@ def _next_look(cell: Cell, night: int, seed: int) -> Job:
     return Job(cell=replace(cell, kind=kind), method=OURS_SMALLEST, seeds=range(seed, seed + 1))
 
 
-def delay_table(found: dict[str, Counter[str]]) -> str:
+def delay_table(counts_by_kind: dict[str, Counter[str]]) -> str:
     """A line for each size of step: how many were named on which night."""
     ends = (*map(str, range(1, LAST_NIGHT + 1)), NEVER, OTHER)
-    lines = [[name, *(str(counts[each]) for each in ends)] for name, counts in found.items()]
+    lines = [
+        [name, *(str(counts[night]) for night in ends)] for name, counts in counts_by_kind.items()
+    ]
     return rows(("named on night", *ends), lines)
 
 
 def _alarms(plays: Sequence[Play]) -> int:
-    return sum(each.said is Said.STEP for each in plays)
+    return sum(play.said is Said.STEP for play in plays)

@@ -36,10 +36,10 @@ def peer_cells() -> tuple[Cell, ...]:
 
 
 def _main() -> Sequence[Cell]:
-    every = (OURS, *PEERS, *BOUNDS)
+    methods = (OURS, *PEERS, *BOUNDS)
     return [
-        Cell(group=MAIN, kind=Kind(d=0.5), methods=every, share=0.1),
-        *(Cell(group=MAIN, kind=Kind(d=d), methods=every, held=HELD) for d in (1.0, 2.0, 4.0)),
+        Cell(group=MAIN, kind=Kind(d=0.5), methods=methods, share=0.1),
+        *(Cell(group=MAIN, kind=Kind(d=d), methods=methods, held=HELD) for d in (1.0, 2.0, 4.0)),
     ]
 
 
@@ -82,7 +82,7 @@ def _truths() -> Sequence[Cell]:
         most_runs=FEWER_RUNS,  # one of them never says "none"
         held=frozenset({OURS}),
     )
-    some = replace(
+    template = replace(
         whole,
         held=frozenset(),
         methods=(OURS, PLAIN, FIXED, PINPOINT, FACF, GIT_BAYESECT),
@@ -92,14 +92,14 @@ def _truths() -> Sequence[Cell]:
         whole,
         *(
             replace(
-                some,
+                template,
                 kind=Kind(truth=Truth.TWO, d=d),
-                methods=(OURS, OURS_ALL, OURS_TOLD, *some.methods[1:]),
+                methods=(OURS, OURS_ALL, OURS_TOLD, *template.methods[1:]),
             )
             for d in (1.0, 2.0, 4.0)
         ),
-        replace(some, kind=Kind(truth=Truth.BACK, d=4.0), share=0.2),
-        *(replace(some, kind=Kind(truth=Truth.DRIFT, d=d), share=0.1) for d in (2.0, 4.0)),
+        replace(template, kind=Kind(truth=Truth.BACK, d=4.0), share=0.2),
+        *(replace(template, kind=Kind(truth=Truth.DRIFT, d=d), share=0.1) for d in (2.0, 4.0)),
     ]
 
 

@@ -47,12 +47,12 @@ def fixed(world: World, machine: Machine) -> Finding:
 
 def asv_find(world: World, machine: Machine) -> Finding:
     """One sample each, kept; the half with the larger rise is searched."""
-    known = {at: _value(machine, at, 1) for at in (0, world.n - 1)}
+    values = {place: _value(machine, place, 1) for place in (0, world.n - 1)}
     low, high = 0, world.n - 1
     while high - low > 1:
         middle = (low + high) // 2
-        known[middle] = _value(machine, middle, 1)
-        if known[middle] - known[low] >= known[high] - known[middle]:
+        values[middle] = _value(machine, middle, 1)
+        if values[middle] - values[low] >= values[high] - values[middle]:
             high = middle
         else:
             low = middle
@@ -80,25 +80,25 @@ def _halve(n: int, machine: Machine, runs: int) -> Finding:
 def _nearest(low: int, high: int, skipped: set[int]) -> int:
     """The candidate nearest to the middle that may be built; 0 when none is left."""
     middle = (low + high) // 2
-    left = (at for at in range(low + 1, high) if at not in skipped)
+    untried = (place for place in range(low + 1, high) if place not in skipped)
     return (
-        min(left, key=lambda at: abs(at - middle), default=0)
+        min(untried, key=lambda place: abs(place - middle), default=0)
         if skipped
         else (middle if low < middle < high else 0)
     )
 
 
-def _value(machine: Machine, at: int, runs: int) -> float:
-    value = _tried(machine, at, runs)
+def _value(machine: Machine, candidate: int, runs: int) -> float:
+    value = _tried(machine, candidate, runs)
     if value is None:
-        raise ValueError(f"candidate {at} must be buildable here")
+        raise ValueError(f"candidate {candidate} must be buildable here")
     return value
 
 
-def _tried(machine: Machine, at: int, runs: int) -> float | None:
-    values = [machine.run(at) for _ in range(runs)]
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+def _tried(machine: Machine, candidate: int, runs: int) -> float | None:
+    values = [machine.run(candidate) for _ in range(runs)]
+    usable = [value for value in values if value is not None]
+    return fmean(usable) if usable else None
 
 
 LOW = 0.01
@@ -118,14 +118,14 @@ class Job:
     runs: dict[int, list[float]] = field(default_factory=dict)
     verdicts: dict[tuple[int, int, int, int], float] = field(default_factory=dict)
 
-    def add(self, at: int) -> None:
-        values = (self.machine.run(at) for _ in range(MORE_RUNS))
-        self.runs.setdefault(at, []).extend(value for value in values if value is not None)
+    def add(self, candidate: int) -> None:
+        values = (self.machine.run(candidate) for _ in range(MORE_RUNS))
+        self.runs.setdefault(candidate, []).extend(value for value in values if value is not None)
 
-    def chance(self, one: int, other: int) -> float:
+    def chance(self, first: int, second: int) -> float:
         """The smaller p of both tests."""
-        a, b = self.runs[one], self.runs[other]
-        key = (one, other, len(a), len(b))
+        a, b = self.runs[first], self.runs[second]
+        key = (first, second, len(a), len(b))
         if key not in self.verdicts:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # an exact p that is hard to get
@@ -134,16 +134,16 @@ class Job:
                 )
         return self.verdicts[key]
 
-    def high(self, one: int, other: int) -> float:
-        count = (len(self.runs[one]) + len(self.runs[other])) // 2
+    def high(self, first: int, second: int) -> float:
+        count = (len(self.runs[first]) + len(self.runs[second])) // 2
         expected = self.size * RANKS * math.sqrt(count / 2)
         return float(2 * norm.sf(max(0.0, expected - norm.isf(MISSED))))
 
-    def differ(self, one: int, other: int) -> bool:
-        return self.chance(one, other) <= LOW
+    def differ(self, first: int, second: int) -> bool:
+        return self.chance(first, second) <= LOW
 
-    def undecided(self, one: int, other: int) -> bool:
-        return LOW < self.chance(one, other) <= self.high(one, other)
+    def undecided(self, first: int, second: int) -> bool:
+        return LOW < self.chance(first, second) <= self.high(first, second)
 
 
 def by_default(world: World, machine: Machine) -> Finding:
@@ -159,12 +159,12 @@ def _run(world: World, job: Job) -> Finding:
         job.add(end)
     while _explore(job):
         pass
-    found = [pair for pair in pairwise(sorted(job.runs)) if job.differ(*pair)]
-    found.sort(key=lambda pair: job.chance(*pair))
-    if not found:
+    steps = [pair for pair in pairwise(sorted(job.runs)) if job.differ(*pair)]
+    steps.sort(key=lambda pair: job.chance(*pair))
+    if not steps:
         return Finding(said=Said.NONE)
-    named, *others = (after for _, after in found)
-    return Finding(said=Said.STEP, named=frozenset({named}), also=frozenset(others))
+    culprit, *other_steps = (after for _, after in steps)
+    return Finding(said=Said.STEP, named=frozenset({culprit}), also=frozenset(other_steps))
 
 
 def _explore(job: Job) -> bool:
@@ -172,10 +172,12 @@ def _explore(job: Job) -> bool:
     pairs = list(pairwise(sorted(job.runs)))
     halved = [(a + b) // 2 for a, b in pairs if b - a > 1 and job.differ(a, b)]
     refined = [
-        min(pair, key=lambda at: len(job.runs[at])) for pair in pairs if job.undecided(*pair)
+        min(pair, key=lambda candidate: len(job.runs[candidate]))
+        for pair in pairs
+        if job.undecided(*pair)
     ]
-    for at in (*refined, *halved):
-        job.add(at)
+    for place in (*refined, *halved):
+        job.add(place)
     return bool(refined or halved)
 
 
@@ -197,11 +199,11 @@ def facf(world: World, machine: Machine) -> Finding:
         chances[1 : world.n] = (1 - NO_CULPRIT) * world.prior[1:] / world.prior[1:].sum()
     while chances.max() < LEVEL:
         below = np.cumsum(chances)[1 : world.n]
-        at = 1 + int(np.argmin(np.abs(below - 0.5)))
-        fails = _vote(world, machine, at)
+        candidate = 1 + int(np.argmin(np.abs(below - 0.5)))
+        fails = _vote(world, machine, candidate)
         after, before = (bad_fails, good_fails) if fails else (1 - bad_fails, 1 - good_fails)
-        chances[: at + 1] *= after
-        chances[at + 1 :] *= before
+        chances[: candidate + 1] *= after
+        chances[candidate + 1 :] *= before
         chances /= chances.sum()
     best = int(np.argmax(chances))
     return Finding(said=Said.NONE) if best == world.n else step_at(best)
@@ -211,8 +213,8 @@ def _usable(usable: NDArray[np.bool_], index: int, turn: int) -> int:
     if usable[index]:
         return index
     places = np.flatnonzero(usable)
-    at = int(np.searchsorted(places, index))
-    sides = places[max(0, at - 1) : at + 1]
+    position = int(np.searchsorted(places, index))
+    sides = places[max(0, position - 1) : position + 1]
     return int(sides[turn % len(sides)])
 
 
@@ -242,8 +244,8 @@ def git_bayesect(world: World, machine: Machine) -> Finding:
         value = machine.run(newest - index)
         usable[index] = value is not None
         bisector.record(index, None if value is None else value > world.threshold)
-    named = newest - int(np.argmax(bisector.distribution))
-    return step_at(named) if named else Finding(said=Said.NONE)
+    culprit = newest - int(np.argmax(bisector.distribution))
+    return step_at(culprit) if culprit else Finding(said=Said.NONE)
 
 
 def _highest(bisector: _Bisector) -> float:
@@ -261,14 +263,14 @@ def _bisector(world: World) -> _Bisector:
     from git_bayesect import Bisector  # noqa: PLC0415
 
     prior = np.ones(world.n) if world.prior is None else world.prior.copy()
-    made: _Bisector = Bisector(prior[::-1].copy())
-    return made
+    bisector: _Bisector = Bisector(prior[::-1].copy())
+    return bisector
 
 
-def _vote(world: World, machine: Machine, at: int) -> bool:
-    value = machine.run(at)
+def _vote(world: World, machine: Machine, candidate: int) -> bool:
+    value = machine.run(candidate)
     if value is None:
-        raise ValueError(f"FACF is published for candidates that build, and {at} does not")
+        raise ValueError(f"FACF is published for candidates that build, and {candidate} does not")
     return value > world.threshold
 
 

@@ -53,14 +53,14 @@ def play_plans(machines: int, jobs: int) -> list[Planned]:
 def plan_lines(plans: list[Planned]) -> Iterator[str]:
     yield (
         f"{len(plans)} machines, {SEARCHES} searches on each: the plan said that {TOLD:.0%} would "
-        f"take at most so many runs; {_mean([each.held for each in plans])} took no more, "
-        f"{_mean([each.fewer for each in plans])} took fewer; pilots of {PILOT} pairs, a drop of "
+        f"take at most so many runs; {_mean([plan.held for plan in plans])} took no more, "
+        f"{_mean([plan.fewer for plan in plans])} took fewer; pilots of {PILOT} pairs, a drop of "
         f"{DROP_PCT:g} % among {CANDIDATES}"
     )
-    for each in sorted(plans, key=lambda plan: plan.most_runs):
-        way = "in duets" if each.paired else "alone"
-        taken = " ".join(map(str, sorted(each.taken)))
-        yield f"  {way}, at most {each.most_runs:g}: {taken}"
+    for machine_plan in sorted(plans, key=lambda plan: plan.most_runs):
+        way = "in duets" if machine_plan.paired else "alone"
+        runs_taken = " ".join(map(str, sorted(machine_plan.taken)))
+        yield f"  {way}, at most {machine_plan.most_runs:g}: {runs_taken}"
 
 
 def _mean(shares: list[float]) -> str:
@@ -75,13 +75,15 @@ def _plan(machine: int) -> Planned:
     own = RunNoise(cost=noise, pace=TURN_WALK if paired else 0.0)
     speeds = own.pace * np.cumsum(chance.normal(size=PILOT))
     runs = speeds[:, None] + chance.normal(0.0, noise, (PILOT, 2))
-    seen = Pilot(turns=np.repeat(range(PILOT), 2).tolist()).noise(runs.ravel().tolist())
+    noise_seen = Pilot(turns=np.repeat(range(PILOT), 2).tolist()).noise(runs.ravel().tolist())
     search = Bayes(costs=DUET_COSTS if paired else COSTS)
-    wanted = ForecastRequest(
+    request = ForecastRequest(
         candidates=CANDIDATES, drop_pct=DROP_PCT, most_runs=2000, most_hours=None, level=0.95
     )
-    told = forecast(seen, wanted, search, search.costs)
+    plan = forecast(noise_seen, request, search, search.costs)
     drop = math.log1p(DROP_PCT / 100)
     seeds = range(FIRST_SEED + machine * SEARCHES, FIRST_SEED + (machine + 1) * SEARCHES)
     real = [rehearse(search, CANDIDATES, drop, own, seed) for seed in seeds]
-    return Planned(paired=paired, most_runs=told.most_runs, taken=tuple(each.runs for each in real))
+    return Planned(
+        paired=paired, most_runs=plan.most_runs, taken=tuple(rehearsal.runs for rehearsal in real)
+    )

@@ -42,10 +42,12 @@ def right(world: World, finding: Finding) -> bool:
         case Truth.STEP:
             return names(world, finding, world.steps[0])
         case Truth.TWO:
-            one, other = world.steps
-            seen = finding.named | finding.also
-            both = ((one, other), (other, one))
-            return any(names(world, finding, this) and that in seen for this, that in both)
+            first, second = world.steps
+            suspects = finding.named | finding.also
+            orders = ((first, second), (second, first))
+            return any(
+                names(world, finding, step) and partner in suspects for step, partner in orders
+            )
         case Truth.BACK:
             return finding.said is Said.ENDS or names_one(world, finding)
         case Truth.RAMP:
@@ -88,33 +90,37 @@ def names_every(world: World, finding: Finding) -> bool:
     """Each step as narrowly as measuring can, and nothing else."""
     if finding.said is not Said.STEP or len(finding.every) != len(world.steps):
         return False
-    return all(any(one <= world.answer(step) for one in finding.every) for step in world.steps)
+    return all(
+        any(narrowed <= world.answer(step) for narrowed in finding.every) for step in world.steps
+    )
 
 
 def covers(world: World, finding: Finding) -> bool | None:
     """Whether the suspects hold a step, or most of a ramp; None where nothing is claimed."""
-    told = _told(finding)
-    if not told or not world.steps:
+    claimed = _told(finding)
+    if not claimed or not world.steps:
         return None
-    held = len(told.intersection(world.steps))
-    return held >= MOST * len(world.steps) if world.kind.truth is Truth.RAMP else held > 0
+    steps_held = len(claimed.intersection(world.steps))
+    return (
+        steps_held >= MOST * len(world.steps) if world.kind.truth is Truth.RAMP else steps_held > 0
+    )
 
 
 def effect_holds(world: World, finding: Finding) -> bool | None:
     """Whether the interval holds the size of the step that is rightly named."""
-    named = [step for step in world.steps if holds(world, finding, step)]
-    if not named or finding.effect is None or world.kind.one_layout:
+    steps_named = [step for step in world.steps if holds(world, finding, step)]
+    if not steps_named or finding.effect is None or world.kind.one_layout:
         return None
     if finding.counts is not None and world.kind.counts is not None:
         before, after = world.kind.counts
         return finding.counts[0] <= after - before <= finding.counts[1]
     low, high = finding.effect
-    return any(low <= size <= high for size in _sizes(world, named))
+    return any(low <= size <= high for size in _sizes(world, steps_named))
 
 
-def _sizes(world: World, named: Sequence[int]) -> list[float]:
+def _sizes(world: World, steps_named: Sequence[int]) -> list[float]:
     """Of each step; of two next to each other, what they come to is one as well."""
-    sizes = [world.jump(step) for step in named]
+    sizes = [world.jump(step) for step in steps_named]
     return sizes if world.kind.apart is None else [*sizes, sum(sizes)]
 
 
@@ -136,20 +142,20 @@ def wrong(world: World, finding: Finding) -> Wrong:
         return Wrong.NO
     if not world.steps:
         return Wrong.MADE_UP
-    named = [step for step in world.steps if holds(world, finding, step)]
-    if not named:
+    steps_named = [step for step in world.steps if holds(world, finding, step)]
+    if not steps_named:
         return Wrong.PLACE
-    way = not finding.way or any(size * finding.way > 0 for size in _sizes(world, named))
+    way = not finding.way or any(size * finding.way > 0 for size in _sizes(world, steps_named))
     return Wrong.NO if way else Wrong.WAY
 
 
 def _spans(world: World, finding: Finding) -> bool:
     """One candidate is never a ramp."""
-    told = _told(finding)
-    if finding.said is Said.UNDECIDED or len(told) < 2:
+    claimed = _told(finding)
+    if finding.said is Said.UNDECIDED or len(claimed) < 2:
         return False
-    held = len(told.intersection(world.steps))
-    return held >= MOST * max(len(told), len(world.steps))
+    steps_held = len(claimed.intersection(world.steps))
+    return steps_held >= MOST * max(len(claimed), len(world.steps))
 
 
 def _told(finding: Finding) -> frozenset[int]:

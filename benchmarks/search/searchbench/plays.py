@@ -40,23 +40,31 @@ def on_all_cores(
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(call, job): job for job in jobs}
         started = time.monotonic()
-        for done, future in enumerate(as_completed(waiting), 1):
+        for jobs_done, future in enumerate(as_completed(waiting), 1):
             yield waiting[future], future.result()
-            _tell(done, len(jobs), time.monotonic() - started)
+            _tell(jobs_done, len(jobs), time.monotonic() - started)
 
 
-def _tell(done: int, total: int, spent_s: float) -> None:
-    left_s = spent_s * (total - done) / done
-    end = "\n" if done == total else ""
-    text = f"\r{done}/{total} jobs, {spent_s:.0f} s, about {left_s:.0f} s left   "
+def _tell(jobs_done: int, total: int, spent_s: float) -> None:
+    left_s = spent_s * (total - jobs_done) / jobs_done
+    end = "\n" if jobs_done == total else ""
+    text = f"\r{jobs_done}/{total} jobs, {spent_s:.0f} s, about {left_s:.0f} s left   "
     print(text, end=end, file=sys.stderr, flush=True)
 
 
 ROOT = Path(__file__).parents[3]
 SIMULATION = (
-    "bounds", "driver", "findings", "kinds", "machine", "methods", "peers", "play",
-    "simulated_proof", "worlds",
-)  # fmt: skip
+    "bounds",
+    "driver",
+    "findings",
+    "kinds",
+    "machine",
+    "methods",
+    "peers",
+    "play",
+    "simulated_proof",
+    "worlds",
+)
 CODE = (
     "bisect/dssearch/**/*.py",
     "bisect/dsbisect/search_options.py",
@@ -86,12 +94,13 @@ class KeptPlays:
         """By job; a line that was not written to its end counts for nothing."""
         lines = self.file.read_text().splitlines() if self.file.exists() else []
         return {
-            each["job"]: [_play_of(facts) for facts in each["plays"]] for each in _documents(lines)
+            document["job"]: [_play_of(facts) for facts in document["plays"]]
+            for document in _documents(lines)
         }
 
     def keep(self, job: object, plays: Sequence[Play]) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"job": str(job), "plays": [asdict(each) for each in plays]})
+        line = json.dumps({"job": str(job), "plays": [asdict(play) for play in plays]})
         with self.file.open("a") as out:
             out.write(f"\n{line}\n")  # after what was cut off, too
 
@@ -101,11 +110,11 @@ class KeptPlays:
         play: Callable[[Sequence[Task]], Iterable[tuple[Task, list[Play]]]],
     ) -> Iterator[tuple[Task, list[Play]]]:
         """What is known, then what ``play`` makes of the other jobs; each is kept at once."""
-        known = self.known()
-        yield from ((job, known[str(job)]) for job in jobs if str(job) in known)
-        for job, made in play([job for job in jobs if str(job) not in known]):
-            self.keep(job, made)
-            yield job, made
+        stored_plays = self.known()
+        yield from ((job, stored_plays[str(job)]) for job in jobs if str(job) in stored_plays)
+        for job, new_plays in play([job for job in jobs if str(job) not in stored_plays]):
+            self.keep(job, new_plays)
+            yield job, new_plays
 
 
 def _documents(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -139,23 +148,23 @@ class Job:
 
 def jobs_of(cells: Iterable[Cell], worlds: int) -> list[Job]:
     """Shuffled, always in the same way, so that the time left follows from the time spent."""
-    made = [
+    job_list = [
         Job(cell=cell, method=method, seeds=part)
         for cell in cells
         for method in cell.methods
         for part in _parts(cell.seeds(worlds, method))
     ]
-    Random(0).shuffle(made)
-    return made
+    Random(0).shuffle(job_list)
+    return job_list
 
 
 def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
     """Every play of every cell, in the order of seeds."""
-    found: Plays = {}
+    by_cell: Plays = {}
     for job, played in play_jobs(jobs_of(cells, worlds), workers):
-        found.setdefault((job.cell, job.method), []).extend(played)
+        by_cell.setdefault((job.cell, job.method), []).extend(played)
     return {
-        (cell, method): sorted(found[cell, method], key=lambda each: each.seed)
+        (cell, method): sorted(by_cell[cell, method], key=lambda play: play.seed)
         for cell in cells
         for method in cell.methods
     }
@@ -164,16 +173,21 @@ def play_all(cells: Sequence[Cell], worlds: int, workers: int) -> Plays:
 def play_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, list[Play]]]:
     """Each job with its plays, in the order in which they end."""
 
-    def rest(left: Sequence[Job]) -> Iterator[tuple[Job, list[Play]]]:
-        return on_all_cores(_play, left, workers)
+    def play_rest(missing: Sequence[Job]) -> Iterator[tuple[Job, list[Play]]]:
+        return on_all_cores(_play, missing, workers)
 
-    return KeptPlays.of_this_code().with_the_rest(jobs, rest)
+    return KeptPlays.of_this_code().with_the_rest(jobs, play_rest)
 
 
 def find(plays: Plays, kind: Kind, method: str = OURS) -> list[Play] | None:
     """None where that was not played."""
     return next(
-        (made for (cell, name), made in plays.items() if name == method and cell.kind == kind), None
+        (
+            cell_plays
+            for (cell, name), cell_plays in plays.items()
+            if name == method and cell.kind == kind
+        ),
+        None,
     )
 
 
@@ -182,4 +196,4 @@ def _play(job: Job) -> list[Play]:
 
 
 def _parts(seeds: range) -> Iterator[range]:
-    return (seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK))
+    return (seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK))

@@ -25,7 +25,15 @@ def draw_to(path: Path, plays: Plays) -> None:
         figure = Figure(figsize=(13, 4.6), layout="constrained")
         accuracy, builds, truth = figure.subplots(1, 3)
         _against_runs(accuracy, builds, plays)
-        _calibrated(truth, [e for (_, name), found in plays.items() if name == OURS for e in found])
+        _calibrated(
+            truth,
+            [
+                play
+                for (_, name), cell_plays in plays.items()
+                if name == OURS
+                for play in cell_plays
+            ],
+        )
         handles, labels = accuracy.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=8, frameon=False)
         figure.savefig(path, format="svg", metadata={"Date": None})
@@ -33,18 +41,18 @@ def draw_to(path: Path, plays: Plays) -> None:
 
 def _against_runs(accuracy: Any, builds: Any, plays: Plays) -> None:  # noqa: ANN401 - untyped axes
     colours = mpl.colormaps["tab20"]
-    for (cell, method), found in plays.items():
+    for (cell, method), cell_plays in plays.items():
         if cell.group != MAIN:
             continue
-        one, d = score(found), cell.kind.d
+        cell_score, d = score(cell_plays), cell.kind.d
         style = {
             "color": "black" if method == OURS else colours(list(METHODS).index(method)),
             "marker": MARKERS[d],
             "linestyle": "none",
             "markersize": 9 if method == OURS else 6,
         }
-        accuracy.plot(one.runs, one.right, label=method if d == 1 else None, **style)
-        builds.plot(one.runs, one.builds, **style)
+        accuracy.plot(cell_score.runs, cell_score.right, label=method if d == 1 else None, **style)
+        builds.plot(cell_score.runs, cell_score.builds, **style)
     for d, marker in MARKERS.items():
         accuracy.plot([], [], color="grey", marker=marker, linestyle="none", label=f"d = {d:g}")
     accuracy.axhline(0.95, color="grey", linewidth=0.6)
@@ -53,12 +61,12 @@ def _against_runs(accuracy: Any, builds: Any, plays: Plays) -> None:  # noqa: AN
 
 
 def _calibrated(axes: Any, plays: list[Play]) -> None:  # noqa: ANN401 - untyped axes
-    found = [each for _, _, each in calibration(plays) if each.stated >= SHOWN_FROM]
+    bins = [claims for _, _, claims in calibration(plays) if claims.stated >= SHOWN_FROM]
     axes.plot([SHOWN_FROM, 1], [SHOWN_FROM, 1], color="grey", linewidth=0.6)
     axes.errorbar(
-        [each.stated for each in found],
-        [each.true for each in found],
-        yerr=[2 * each.error for each in found],
+        [claims.stated for claims in bins],
+        [claims.true for claims in bins],
+        yerr=[2 * claims.error for claims in bins],
         fmt="o",
         color="black",
     )

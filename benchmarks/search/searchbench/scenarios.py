@@ -20,11 +20,11 @@ def cells() -> tuple[Cell, ...]:
     return (*peer_cells(), *world_cells())
 
 
-def only(every: Iterable[Cell], parts: Sequence[str]) -> tuple[Cell, ...]:
+def only(all_cells: Iterable[Cell], parts: Sequence[str]) -> tuple[Cell, ...]:
     """Those whose table or line has one of these in its title."""
     return tuple(
         cell
-        for cell in every
+        for cell in all_cells
         if any(part.lower() in f"{cell.group}: {cell.label}".lower() for part in parts)
     )
 

@@ -47,23 +47,23 @@ class Stated:
 
 
 def score(plays: Sequence[Play]) -> Score:
-    steps = sum(each.steps for each in plays)
-    runs = [each.runs for each in plays]
+    steps = sum(play.steps for play in plays)
+    runs = [play.runs for play in plays]
     return Score(
         worlds=len(plays),
-        right=fmean(each.right for each in plays),
-        right_error=_error([each.right for each in plays]),
-        fair=fmean(each.fair for each in plays),
-        fair_error=_error([each.fair for each in plays]),
-        every=fmean(each.every for each in plays),
-        one=fmean(each.one for each in plays),
+        right=fmean(play.right for play in plays),
+        right_error=_error([play.right for play in plays]),
+        fair=fmean(play.fair for play in plays),
+        fair_error=_error([play.fair for play in plays]),
+        every=fmean(play.every for play in plays),
+        one=fmean(play.one for play in plays),
         runs=fmean(runs),
         runs_error=_spread(runs) / math.sqrt(len(runs)),
-        builds=fmean(each.builds for each in plays),
-        most_builds=max(each.builds for each in plays),
-        said={str(said): fmean(each.said is said for each in plays) for said in Said},
-        also=fmean(each.also for each in plays),
-        step_ms=1000 * sum(each.seconds for each in plays) / steps if steps else None,
+        builds=fmean(play.builds for play in plays),
+        most_builds=max(play.builds for play in plays),
+        said={str(answer): fmean(play.said is answer for play in plays) for answer in Said},
+        also=fmean(play.also for play in plays),
+        step_ms=1000 * sum(play.seconds for play in plays) / steps if steps else None,
     )
 
 
@@ -71,38 +71,40 @@ def stated(
     plays: Iterable[Play], claims: frozenset[Said] = frozenset({Said.STEP})
 ) -> Stated | None:
     """Of the plays that name a step, or claim something else; None when none does."""
-    return stated_of((each.confidence, each.true) for each in plays if each.said in claims)
+    return stated_of((play.confidence, play.true) for play in plays if play.said in claims)
 
 
 def stated_of(claims: Iterable[tuple[float | None, bool | None]]) -> Stated | None:
     """Of stated chances and whether it was so; what has no chance claims nothing."""
     sure = [(confidence, bool(true)) for confidence, true in claims]
-    known = [(confidence, true) for confidence, true in sure if confidence is not None]
-    if not known:
+    claims_stated = [(confidence, true) for confidence, true in sure if confidence is not None]
+    if not claims_stated:
         return None
     return Stated(
-        plays=len(known),
-        stated=fmean(confidence for confidence, _ in known),
-        true=fmean(true for _, true in known),
-        error=_error([true for _, true in known]),
+        plays=len(claims_stated),
+        stated=fmean(confidence for confidence, _ in claims_stated),
+        true=fmean(true for _, true in claims_stated),
+        error=_error([true for _, true in claims_stated]),
     )
 
 
 def calibration(plays: Sequence[Play]) -> list[tuple[float, float, Stated]]:
     """Bins of stated confidence that hold any play: from, to, and what was true."""
-    made = []
+    bins = []
     for low, high in pairwise(BINS):
-        inside = [e for e in plays if e.confidence is not None and low <= e.confidence < high]
-        found = stated(inside)
-        if found is not None:
-            made.append((low, min(1.0, high), found))
-    return made
+        inside = [
+            play for play in plays if play.confidence is not None and low <= play.confidence < high
+        ]
+        claims = stated(inside)
+        if claims is not None:
+            bins.append((low, min(1.0, high), claims))
+    return bins
 
 
-def coverage(held: Iterable[bool | None]) -> tuple[int, float, float] | None:
+def coverage(claims: Iterable[bool | None]) -> tuple[int, float, float] | None:
     """How often a set or an interval holds the truth: how many claims, the share, its error."""
-    known = [each for each in held if each is not None]
-    return (len(known), *share_of(known)) if known else None
+    answers = [claim for claim in claims if claim is not None]
+    return (len(answers), *share_of(answers)) if answers else None
 
 
 def share_of(hits: Sequence[bool]) -> tuple[float, float]:

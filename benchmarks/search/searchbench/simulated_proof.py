@@ -26,8 +26,8 @@ def proved(finding: Finding, world: World) -> Finding:
     sides = Sides.of(world, culprit)
     sides.measure(PILOT_RUNS)
     sides.measure(runs_each([*sides.before, *sides.after], step) - PILOT_RUNS)
-    found = pooled_step(sides.before, sides.after, LEVEL)
-    if found.differs and (found.size > 0) == (step > 0):
+    step_found = pooled_step(sides.before, sides.after, LEVEL)
+    if step_found.differs and (step_found.size > 0) == (step > 0):
         return finding
     return replace(finding, said=Said.UNDECIDED, named=frozenset())
 
@@ -44,20 +44,23 @@ class Sides:
     @classmethod
     def of(cls, world: World, culprit: int) -> Sides:
         worlds = (world.rebuilt(build) for build in range(1, BUILDS + 1))
-        machines = tuple(Machine(each, speed_seed=world.seed) for each in worlds)
+        machines = tuple(Machine(world_built, speed_seed=world.seed) for world_built in worlds)
         return cls(culprit=culprit, machines=machines)
 
     def measure(self, more: int) -> None:
         """So many runs of each build that end, in turns of one build of each side."""
         for build, machine in enumerate(self.machines):
             for _ in range(max(0, more)):
-                for at, runs in ((self.culprit - 1, self.before), (self.culprit, self.after)):
-                    runs[build].append(_run(machine, at, BUILDS * len(runs[build]) + build))
+                for candidate, runs in (
+                    (self.culprit - 1, self.before),
+                    (self.culprit, self.after),
+                ):
+                    runs[build].append(_run(machine, candidate, BUILDS * len(runs[build]) + build))
 
 
-def _run(machine: Machine, at: int, turn: int) -> float:
+def _run(machine: Machine, candidate: int, turn: int) -> float:
     while True:
-        run = machine.measure(at, turn)
+        run = machine.measure(candidate, turn)
         assert run is not None
         if not run.failed:
             return run.cost

@@ -38,41 +38,41 @@ NOTHING = "-"
 
 
 def world_rows(plays: Mapping[str, Sequence[Play]]) -> list[list[str]]:
-    return [[method, *_row(found)] for method, found in plays.items()]
+    return [[method, *_row(method_plays)] for method, method_plays in plays.items()]
 
 
-def said_text(said: Mapping[str, float]) -> str:
+def said_text(shares: Mapping[str, float]) -> str:
     """What was said at all, the most frequent first."""
-    known = sorted(((share, word) for word, share in said.items() if share), reverse=True)
-    return ", ".join(f"{word} {share:.2f}" for share, word in known)
+    words_said = sorted(((share, word) for word, share in shares.items() if share), reverse=True)
+    return ", ".join(f"{word} {share:.2f}" for share, word in words_said)
 
 
 def _row(plays: Sequence[Play]) -> list[str]:
-    found = score(plays)
+    method_score = score(plays)
     return [
-        f"{found.fair:.3f} ± {found.fair_error:.3f}",
-        f"{found.said[Said.UNDECIDED]:.3f}",
+        f"{method_score.fair:.3f} ± {method_score.fair_error:.3f}",
+        f"{method_score.said[Said.UNDECIDED]:.3f}",
         _stated_share(plays),
-        _held([each.covers for each in plays]),
-        _held([each.effect_holds for each in plays]),
-        f"{found.runs:.1f} ± {found.runs_error:.1f}",
-        f"{found.builds:.1f}",
-        said_text(found.said),
+        _held([play.covers for play in plays]),
+        _held([play.effect_holds for play in plays]),
+        f"{method_score.runs:.1f} ± {method_score.runs_error:.1f}",
+        f"{method_score.builds:.1f}",
+        said_text(method_score.said),
     ]
 
 
 def _stated_share(plays: Sequence[Play]) -> str:
-    found = stated(plays, CLAIMS)
-    if found is None:
+    claims = stated(plays, CLAIMS)
+    if claims is None:
         return NOTHING
-    return f"{found.stated:.3f}: {found.true:.3f} ± {found.error:.3f}"
+    return f"{claims.stated:.3f}: {claims.true:.3f} ± {claims.error:.3f}"
 
 
-def _held(held: Sequence[bool | None]) -> str:
-    found = coverage(held)
-    if found is None:
+def _held(hits: Sequence[bool | None]) -> str:
+    shares = coverage(hits)
+    if shares is None:
         return NOTHING
-    count, share, error = found
+    count, share, error = shares
     return f"{share:.3f} ± {error:.3f} of {count}"
 
 
@@ -100,7 +100,7 @@ play, `--only TABLE` prints the figures of one with their errors.
 """
 
 
-def report(plays: Plays, found: Sequence[Target], large: Large, command: str) -> str:
+def report(plays: Plays, results: Sequence[Target], large: Large, command: str) -> str:
     head = HEAD.format(
         command=command,
         most_runs=MOST_RUNS,
@@ -110,7 +110,7 @@ def report(plays: Plays, found: Sequence[Target], large: Large, command: str) ->
     )
     parts = [
         head,
-        _targets(found),
+        _targets(results),
         overview(list(histories(plays))),
         _calibration(plays),
         limits_text(),
@@ -123,27 +123,33 @@ def tables(plays: Plays) -> str:
     return "\n".join(_groups(plays))
 
 
-def _targets(found: Sequence[Target]) -> str:
-    body = [[each.what, each.wanted, each.measured, each.verdict] for each in found]
-    return "## Targets\n\n" + rows(["target", "wanted", "measured", ""], body)
+def _targets(results: Sequence[Target]) -> str:
+    body = [[target.what, target.wanted, target.measured, target.verdict] for target in results]
+    return "## Targets: one step, where nothing else is said\n\n" + rows(
+        ["target", "wanted", "measured", ""], body
+    )
 
 
 def _groups(plays: Plays) -> Iterator[str]:
     for group, cells in groupby(dict.fromkeys(cell for cell, _ in plays), lambda c: c.group):
         parts = [f"## {group}\n"]
         for cell in cells:
-            made = {method: found for (known, method), found in plays.items() if known == cell}
-            counts = [len(found) for found in made.values()]
+            by_method = {
+                method: cell_plays
+                for (played_cell, method), cell_plays in plays.items()
+                if played_cell == cell
+            }
+            counts = [len(cell_plays) for cell_plays in by_method.values()]
             more = f", {max(counts)} of what a target is about" if max(counts) > min(counts) else ""
             parts.append(f"{cell.label} ({min(counts)} histories{more})\n")
-            parts.append(_cell(cell, made))
+            parts.append(_cell(cell, by_method))
         yield "\n".join(parts)
 
 
 def _cell(cell: Cell, plays: Mapping[str, Sequence[Play]]) -> str:
     if cell.group in WORLD_GROUPS:
         return rows(WORLD_HEAD, world_rows(plays))
-    scores = {method: score(found) for method, found in plays.items()}
+    scores = {method: score(method_plays) for method, method_plays in plays.items()}
     if cell.kind.truth in {Truth.TWO, Truth.BACK}:
         head = [*COMMON, "one named", "all named", "others suspected", "said"]
         body = [
@@ -156,15 +162,17 @@ def _cell(cell: Cell, plays: Mapping[str, Sequence[Play]]) -> str:
     return rows(head, body)
 
 
-def _common(found: Score) -> list[str]:
-    right = f"{found.right:.3f} ± {found.right_error:.3f}"
-    return [right, f"{found.runs:.1f}", f"{found.builds:.1f}"]
+def _common(method_score: Score) -> list[str]:
+    right = f"{method_score.right:.3f} ± {method_score.right_error:.3f}"
+    return [right, f"{method_score.runs:.1f}", f"{method_score.builds:.1f}"]
 
 
 def _calibration(plays: Plays) -> str:
     """Over every cell, since a user does not know in which of them they are."""
     text = ["## Stated confidence of dsbisect\n"]
-    every = [each for (_, method), found in plays.items() if method == OURS for each in found]
+    our_plays = [
+        play for (_, method), cell_plays in plays.items() if method == OURS for play in cell_plays
+    ]
     body = [
         [
             f"{low:.1%} to {high:.1%}",
@@ -172,12 +180,12 @@ def _calibration(plays: Plays) -> str:
             f"{s.stated:.2%}",
             f"{s.true:.2%} ± {s.error:.2%}",
         ]
-        for low, high, s in calibration(every)
+        for low, high, s in calibration(our_plays)
     ]
     text.append(rows(["stated", "answers", "stated, mean", "true"], body))
-    known = coverage(each.covers for each in every)
-    if known is not None:
-        count, share, error = known
+    shares = coverage(play.covers for play in our_plays)
+    if shares is not None:
+        count, share, error = shares
         text.append(
             "Where there is a step, one is among the suspects of a step, a ramp or an undecided "
             f"answer in {share:.2%} ± {error:.2%} of {count} answers.\n"

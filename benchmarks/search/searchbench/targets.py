@@ -15,7 +15,7 @@ from searchbench.target import Target, at_least, at_most
 from searchbench.world_scenarios import MACHINES
 
 LEVEL = 0.95
-TRUE = "it is named, or lies below what could have been seen"
+TRUE = "named, or below what could be seen"
 SIZES = (1.0, 2.0, 4.0)
 MOST_RUNS = {1.0: 187.4, 2.0: 42.0, 4.0: 17.2}  # 5 % more than before each start had an offset
 OVER_BETTER = 2.0  # 5 % and 8 % in turns tell 1.44 times less than 5 % alone; offsets cost more
@@ -27,7 +27,7 @@ MOST_MS, MOST_MB = 50, 200
 def targets(plays: Plays, large: Large | None) -> list[Target]:
     """Of the cells that were played."""
     return [
-        *(each for d in SIZES for each in _one_step(plays, d)),
+        *(target for d in SIZES for target in _one_step(plays, d)),
         *_calibrated(plays),
         *_truths(plays),
         *machines(plays),
@@ -40,39 +40,39 @@ def _one_step(plays: Plays, d: float) -> Iterator[Target]:
     ours = find(plays, Kind(d=d))
     if not ours:
         return
-    found, where = score(ours), f"one step, n = 128, d = {d:g}"
-    known = coverage(each.right or bool(each.none_holds) for each in ours)
-    if known is not None:
-        _, share, error = known
+    cell_score, where = score(ours), f"d = {d:g}"
+    shares = coverage(play.right or bool(play.none_holds) for play in ours)
+    if shares is not None:
+        _, share, error = shares
         yield at_least(f"{where}: {TRUE}", share, error, LEVEL)
-    yield at_most(f"{where}: runs", found.runs, found.runs_error, MOST_RUNS[d])
+    yield at_most(f"{where}: runs", cell_score.runs, cell_score.runs_error, MOST_RUNS[d])
 
 
 def _calibrated(plays: Plays) -> Iterator[Target]:
     """Over all of the main table that a target names, and then for each d of it."""
     main = [
-        (cell, found)
-        for (cell, method), found in plays.items()
+        (cell, cell_plays)
+        for (cell, method), cell_plays in plays.items()
         if method == OURS and cell.group == MAIN and cell.kind.d in SIZES
     ]
-    yield from named_true("one step, n = 128, d = 1, 2, 4", [each for _, f in main for each in f])
-    for cell, found in main:
-        yield from named_true(f"one step, n = 128, d = {cell.kind.d:g}", found)
-    known = coverage(each.covers for _, found in main for each in found)
-    if known is not None:
-        count, share, error = known
+    yield from named_true("d = 1, 2, 4", [play for _, f in main for play in f])
+    for cell, cell_plays in main:
+        yield from named_true(f"d = {cell.kind.d:g}", cell_plays)
+    shares = coverage(play.covers for _, cell_plays in main for play in cell_plays)
+    if shares is not None:
+        count, share, error = shares
         yield at_least(f"suspects hold the step ({count} answers)", share, error, LEVEL)
 
 
 def named_true(where: str, plays: Sequence[Play]) -> Iterator[Target]:
     """That what is named is as often true as it is stated; nothing where nothing is named."""
-    found = stated(plays)
-    if found is not None:
+    claims = stated(plays)
+    if claims is not None:
         yield Target(
             what=f"{where}: what is named is true",
-            wanted=f"at most {100 * MOST_OFF:.0f} points below what is stated",
-            measured=f"stated {found.stated:.1%}, true {found.true:.1%} ± {found.error:.1%}",
-            met=found.true >= found.stated - MOST_OFF,
+            wanted=f"stated less {100 * MOST_OFF:.0f} points",
+            measured=f"stated {claims.stated:.1%}, true {claims.true:.1%} ± {claims.error:.1%}",
+            met=claims.true >= claims.stated - MOST_OFF,
         )
 
 
@@ -80,23 +80,23 @@ def _truths(plays: Plays) -> Iterator[Target]:
     nothing = find(plays, Kind(truth=Truth.NONE))
     if nothing:
         none = score(nothing)
-        yield at_least("no step, n = 128: recognised", none.right, none.right_error, NONE_SHARE)
+        yield at_least("no step: recognised", none.right, none.right_error, NONE_SHARE)
 
 
 def machines(plays: Plays) -> Iterator[Target]:
     """Both against the better one alone."""
-    found = {
-        cell.kind.second_machine: score(made)
-        for (cell, method), made in plays.items()
+    scores = {
+        cell.kind.second_machine: score(cell_plays)
+        for (cell, method), cell_plays in plays.items()
         if method == OURS and cell.group == MACHINES and cell.kind.truth is Truth.STEP
     }
-    if len(found) < 2:
+    if len(scores) < 2:
         return
-    both, better = found[True], found[False]
+    two_machines, better = scores[True], scores[False]
     yield at_most(
         f"two machines: runs, {OVER_BETTER:g} times those of the better one alone",
-        both.runs,
-        both.runs_error,
+        two_machines.runs,
+        two_machines.runs_error,
         OVER_BETTER * better.runs,
     )
 
@@ -120,16 +120,16 @@ def _large(large: Large) -> Iterator[Target]:
 
 def _silent(plays: Plays) -> Iterator[Target]:
     """World by world: a mean would hide the worst."""
-    for (cell, method), found in plays.items():
+    for (cell, method), our_plays in plays.items():
         if method != OURS or cell.kind.noise is not Noise.NIL:
             continue
         peer = find(plays, cell.kind, PLAIN) or []
-        more = [a.builds - b.builds for a, b in zip(found, peer, strict=True)]
-        mine, theirs = score(found), score(peer)
+        more = [a.builds - b.builds for a, b in zip(our_plays, peer, strict=True)]
+        mine, theirs = score(our_plays), score(peer)
         yield Target(
-            what=f"no noise, n = {cell.kind.n:,}: builds compared with plain bisection",
+            what=f"no noise, n = {cell.kind.n:,}: builds, to plain bisection",
             wanted="never more",
-            measured=f"more in {sum(each > 0 for each in more)} of {len(found)} worlds, at most "
-            f"{max(more)}; mean {mine.builds:.2f} and {theirs.builds:.2f}",
+            measured=f"more in {sum(excess > 0 for excess in more)} of {len(our_plays)} worlds, "
+            f"at most {max(more)}; mean {mine.builds:.2f} and {theirs.builds:.2f}",
             met=max(more) <= 0,
         )

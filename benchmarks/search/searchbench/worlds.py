@@ -64,9 +64,11 @@ class World:
         """Half-way up the first step: what a search by votes has to be told."""
         return self.size / 2
 
-    def built(self, at: int) -> float:
+    def built(self, candidate: int) -> float:
         """The level of a candidate's build."""
-        return float(self.levels[at]) + (0.0 if self.scatter is None else float(self.scatter[at]))
+        return float(self.levels[candidate]) + (
+            0.0 if self.scatter is None else float(self.scatter[candidate])
+        )
 
     def jump(self, step: int) -> float:
         return float(self.levels[step] - self.levels[step - 1])
@@ -163,19 +165,19 @@ def _limit(kind: Kind, seed: int, slow: float, sigma: float) -> float | None:
     return slow + sigma * float(ndtri(1 - share))
 
 
-def _steps(kind: Kind, one: int, other: int, near: float) -> tuple[int, ...]:
+def _steps(kind: Kind, first_chance: int, second_chance: int, near: float) -> tuple[int, ...]:
     if kind.apart is not None:
         low, high = kind.apart
         later = low + int(near * (high - low + 1))
-        first = 1 + one % (kind.n - 1 - later)
+        first = 1 + first_chance % (kind.n - 1 - later)
         return (first, first + later)
     match kind.truth:
         case Truth.STEP:
-            return (one,)
+            return (first_chance,)
         case Truth.TWO | Truth.BACK:
-            return (min(one, other), max(one, other))
+            return (min(first_chance, second_chance), max(first_chance, second_chance))
         case Truth.RAMP:
-            first = 1 + one % (kind.n - RAMP)
+            first = 1 + first_chance % (kind.n - RAMP)
             return tuple(range(first, first + RAMP))
         case Truth.NONE | Truth.DRIFT:
             return ()
@@ -185,17 +187,17 @@ def _levels(kind: Kind, steps: tuple[int, ...], size: float) -> Floats:
     if kind.truth is Truth.DRIFT:
         return np.linspace(0.0, size, kind.n)
     levels = np.zeros(kind.n)
-    for at, step in enumerate(steps):
-        levels[step:] += _jump(kind, at, size)
+    for number, step in enumerate(steps):
+        levels[step:] += _jump(kind, number, size)
     return levels
 
 
-def _jump(kind: Kind, at: int, size: float) -> float:
+def _jump(kind: Kind, number: int, size: float) -> float:
     if kind.truth is Truth.RAMP:
         return size / RAMP
-    if at and kind.then_share is not None:
+    if number and kind.then_share is not None:
         return -kind.then_share * size
-    if at and kind.truth is Truth.BACK:
+    if number and kind.truth is Truth.BACK:
         return -size if kind.then_pct is None else math.log1p(kind.then_pct / 100)
     return size
 
@@ -209,8 +211,8 @@ def _scatter(
     chance = np.random.default_rng([seed, SCATTER, *build])
     scatter = chance.normal(0.0, kind.scatter_pct / 100, kind.n)
     if kind.odd_pct:
-        near = {at for step in steps for at in (step - 1, step)}
-        places = [at for at in range(1, kind.n - 1) if at not in near]
+        near = {candidate for step in steps for candidate in (step - 1, step)}
+        places = [candidate for candidate in range(1, kind.n - 1) if candidate not in near]
         odd = int(np.random.default_rng([seed, ODD]).choice(places))
         scatter[odd] += math.log1p(kind.odd_pct / 100)
     if layouts:
@@ -234,14 +236,14 @@ def _layouts(kind: Kind, seed: int, levels: Floats, *build: int) -> Floats:
 def _broken(rng: Generator, n: int, step: int) -> frozenset[int]:
     """Some stretches; half of the worlds have one over the step. Both ends can be built."""
     longest = max(1, n // 16)
-    found: set[int] = set()
-    for at in range(STRETCHES):
+    broken: set[int] = set()
+    for number in range(STRETCHES):
         length = int(rng.integers(1, longest + 1))
         start = int(rng.integers(1, n))
-        if at == 0 and rng.random() < 0.5:
+        if number == 0 and rng.random() < 0.5:
             start = step - int(rng.integers(0, length + 1))
-        found.update(range(start, start + length))
-    return frozenset(each for each in found if 0 < each < n - 1)
+        broken.update(range(start, start + length))
+    return frozenset(candidate for candidate in broken if 0 < candidate < n - 1)
 
 
 def _prior(rng: Generator, kind: Kind, step: int) -> Floats | None:

@@ -52,14 +52,16 @@ class StoredSupply(ArmSupply):
             return common
         if arm.rounds is None:
             return Seed(content=common.content, settings=scheme_settings(arm.scheme))
-        taken = self._hashed_before(arm, arm.scheme, arm.rounds, common.holds(DirectoryContent))
-        return Seed(content=common.content, settings=common.settings, taken=(taken,))
+        hashed_part = self._hashed_before(
+            arm, arm.scheme, arm.rounds, common.holds(DirectoryContent)
+        )
+        return Seed(content=common.content, settings=common.settings, taken=(hashed_part,))
 
     def _hashed_before(
         self, arm: Arm, scheme: str, rounds: int, content: DirectoryContent
     ) -> TakenPart:
         system = SYSTEMS[self.system(arm.name)]
-        part = next((each for each in parts_of(system) if each.name == STORED), None)
+        part = next((candidate for candidate in parts_of(system) if candidate.name == STORED), None)
         if part is None or not isinstance(system, PasswordTrier):
             raise InstanceError(f"{arm.row} stores no passwords that were hashed before")
         return TakenPart(
@@ -115,36 +117,41 @@ def groups_of(arms: Sequence[Arm]) -> Iterator[tuple[Arm, ...]]:
 
 
 def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: int) -> BindFigures:
-    named = {arm.name: arm for arm in arms}
+    arms_by_name = {arm.name: arm for arm in arms}
     loads = {number: bind_workload(number, max(users)) for number in users}
-    asked = RowsAsked(
+    rows_asked = RowsAsked(
         matrix=lab.matrix,
         workloads=tuple(loads.values()),
         settings=DEFAULT,
         relock=lab.relock,
         keep=lab.keep,
     )
-    supply = StoredSupply(engine=lab.engine, matrix=lab.matrix, relock=lab.relock, arms=named)
-    samples: ArmSamples = {name: {} for name in named}
+    supply = StoredSupply(
+        engine=lab.engine, matrix=lab.matrix, relock=lab.relock, arms=arms_by_name
+    )
+    samples: ArmSamples = {name: {} for name in arms_by_name}
     campaigns: list[str] = []
     with row_lab(
-        asked, tuple(named), len(loads),
+        rows_asked, tuple(arms_by_name), len(loads),
         engine=lab.engine, store=lab.store, watcher=lab.watcher, duet=False, supply=supply,
     ) as opened:  # fmt: skip
-        line = tuple(name for name in named if name not in opened.failures)
+        line = tuple(name for name in arms_by_name if name not in opened.failures)
         for number, load in loads.items() if line else ():
             campaign = _order(lab, opened, line, load, runs).run(lab.watcher)
             campaigns.append(campaign.id)
             for sample in lab.store.samples(campaign_id=campaign.id):
                 samples[sample.candidate_id].setdefault(number, []).append(sample)
         failed = {name: str(error) for name, error in opened.failures.items()}
-    every = [each for of_arm in samples.values() for group in of_arm.values() for each in group]
+    all_samples = [
+        sample for of_arm in samples.values() for group in of_arm.values() for sample in group
+    ]
     return BindFigures(
         lines=tuple(
-            _line(lab, arm, samples[name], failed.get(name, "")) for name, arm in named.items()
+            _line(lab, arm, samples[name], failed.get(name, ""))
+            for name, arm in arms_by_name.items()
         ),
         connections=next(iter(loads.values())).threads,
-        server_cpus=max((_server_cpus(sample) for sample in every), default=0),
+        server_cpus=max((_server_cpus(sample) for sample in all_samples), default=0),
         campaigns=tuple(campaigns),
     )
 
@@ -166,7 +173,7 @@ def _order(
 
 def _line(lab: ClaimsLab, arm: Arm, samples: Mapping[int, list[Sample]], failed: str) -> BindLine:
     product = product_of(lab.matrix.row(arm.row))
-    first = next((each for group in samples.values() for each in group if each.valid), None)
+    first = next((sample for group in samples.values() for sample in group if sample.valid), None)
     versions = first.bench.notable if first and first.bench else {}
     stored = StoredHere.of(product, first.facts, versions) if first else None
     line = BindLine(
@@ -192,5 +199,5 @@ def _stored_text(arm: Arm, stored: StoredHere | None) -> str:
 
 
 def _server_cpus(sample: Sample) -> int:
-    found = sample.machine.facts.get("server_cpus")
-    return len(found) if isinstance(found, list | tuple) else 0
+    cpus = sample.machine.facts.get("server_cpus")
+    return len(cpus) if isinstance(cpus, list | tuple) else 0

@@ -78,25 +78,29 @@ class ClaimsStudy:
         """Measure, judge, and keep what was found."""
         request = self.request
         needed = request.known.needed(request.claims)
-        left = sum(each.minutes for each in needed.values())
+        minutes_left = sum(measurement.minutes for measurement in needed.values())
         figures: dict[str, Figures] = {}
         failures: dict[str, str] = {}
         answers: dict[str, ClaimAnswer] = {}
         self._judge(figures, failures, answers)
         for number, (name, measurement) in enumerate(needed.items(), start=1):
-            what = f"{name} ({number} of {len(needed)}): {_title(measurement)}"
-            self.lab.watcher.began(what, 60 * left)
+            title = f"{name} ({number} of {len(needed)}): {_title(measurement)}"
+            self.lab.watcher.began(title, 60 * minutes_left)
             try:
                 figures[name] = self._measured(measurement)
             except (Candidate, InconclusiveError, BuildError) as error:
                 failures[name] = str(error)
                 self.lab.watcher.failed(name, str(error))
-            left -= measurement.minutes
+            minutes_left -= measurement.minutes
             self._judge(figures, failures, answers)
         reached, unreached, published = self._published()
-        drawn = figures.get(DRAWN)
-        lines = [each for each in (drawn, published) if isinstance(each, BindFigures)]
-        found = ClaimsAnswer(
+        drawn_figures = figures.get(DRAWN)
+        lines = [
+            bind_figures
+            for bind_figures in (drawn_figures, published)
+            if isinstance(bind_figures, BindFigures)
+        ]
+        answer = ClaimsAnswer(
             product=request.product,
             title=f"Published results about {product(request.product).title}",
             command=self.lab.command,
@@ -106,27 +110,27 @@ class ClaimsStudy:
             reached=reached,
             unreached=unreached,
         )
-        self.lab.store.put(Finding.now("claims", found, title=found.title, answer=found.summary))
-        return found
+        self.lab.store.put(Finding.now("claims", answer, title=answer.title, answer=answer.summary))
+        return answer
 
     def _measured(self, measurement: Measurement) -> Figures:
-        found: Figures
+        figures: Figures
         match measurement:
             case BindsMeasured():
-                found = measure_binds(self.lab, measurement)
+                figures = measure_binds(self.lab, measurement)
             case StoredTried():
-                found = try_stored(self.lab, measurement)
+                figures = try_stored(self.lab, measurement)
             case PortsTried():
-                found = try_ports(self.lab, measurement)
+                figures = try_ports(self.lab, measurement)
             case CulpritSearched():
-                found = search_culprit(self.lab, measurement)
+                figures = search_culprit(self.lab, measurement)
             case ToolsCompared():
-                found = compare_tools(self.lab, measurement)
+                figures = compare_tools(self.lab, measurement)
             case LevelsMeasured():
-                found = measure_rising_load(self.lab, measurement)
+                figures = measure_rising_load(self.lab, measurement)
             case _:
-                found = experiments()[type(measurement)].measure(self.lab, measurement)
-        return found
+                figures = experiments()[type(measurement)].measure(self.lab, measurement)
+        return figures
 
     def _judge(
         self,
@@ -136,8 +140,8 @@ class ClaimsStudy:
     ) -> None:
         """Every claim whose measurements are done now."""
         for claim in self.request.claims:
-            done = all(name in figures or name in failures for name in claim.measured)
-            if claim.id not in answers and done:
+            is_complete = all(name in figures or name in failures for name in claim.measured)
+            if claim.id not in answers and is_complete:
                 answers[claim.id] = self._answered(claim, figures, failures)
                 self.lab.watcher.judged(answers[claim.id])
 
@@ -174,14 +178,14 @@ class ClaimsStudy:
         if not reached:
             return (), unreached, None
         arms = tuple(Arm(row=name) for name in reached)
-        asked = BindsMeasured(kind="binds", arms=arms, users=PUBLISHED_USERS, minutes=1)
-        return reached, unreached, measure_binds(self.lab, asked)
+        binds = BindsMeasured(kind="binds", arms=arms, users=PUBLISHED_USERS, minutes=1)
+        return reached, unreached, measure_binds(self.lab, binds)
 
     def _why_unreached(self, row: Row) -> str:
         """Empty where its image could be made."""
 
-        def show(what: str) -> None:
-            self.lab.watcher.preparing(row.id, what)
+        def show(news: str) -> None:
+            self.lab.watcher.preparing(row.id, news)
 
         lab = self.lab
         try:
@@ -202,12 +206,15 @@ def outcome_of(
     claim: PublishedClaim, figures: Mapping[str, Figures], failures: Mapping[str, str]
 ) -> ClaimOutcome:
     """What the figures say; why there are none is no finding about the claim."""
-    known = [figures[name] for name in claim.measured if name in figures]
+    claim_figures = [figures[name] for name in claim.measured if name in figures]
     if claim.judged is None:
-        nearest = next((each for each in known if isinstance(each, NearestFigures)), None)
+        nearest = next(
+            (figure_set for figure_set in claim_figures if isinstance(figure_set, NearestFigures)),
+            None,
+        )
         return untestable(
             claim.why_not, nearest, [failures.get(name, "") for name in claim.measured]
         )
-    if not known:
+    if not claim_figures:
         return inconclusive("; ".join(failures[name] for name in claim.measured))
-    return judge(claim.judged, known)
+    return judge(claim.judged, claim_figures)

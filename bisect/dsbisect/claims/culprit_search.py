@@ -30,17 +30,17 @@ def _commits(lab: ClaimsLab, searched: CulpritSearched, repository: str) -> Culp
         keep=lab.keep,
     )
     scope = laid_range(ask)
-    found = run_commits(
+    result = run_commits(
         ask, scope, engine=lab.engine, store=lab.store, watcher=lab.watcher
     ).findings
     return CulpritFigures(
         ends=f"{searched.good}..{searched.bad}",
         named=tuple(
-            NamedCommit(hash=each.hash, subject=each.subject, proved=culprit.proved)
-            for culprit in found.culprits
-            for each in culprit.suspects
+            NamedCommit(hash=suspect.hash, subject=suspect.subject, proved=culprit.proved)
+            for culprit in result.culprits
+            for suspect in culprit.suspects
         ),
-        summary="; ".join(each.answer for each in found.culprits) or found.whole.summary,
+        summary="; ".join(culprit.answer for culprit in result.culprits) or result.whole.summary,
     )
 
 
@@ -56,11 +56,11 @@ def _rows(lab: ClaimsLab, searched: CulpritSearched) -> CulpritFigures:
         keep=lab.keep,
         command=lab.command,
     )
-    (found,) = explain_difference(request, lab.engine, lab.store, lab.watcher).workloads
-    share = next((each for each in found.shares.shares if each.factor == STORED), None)
+    (workload,) = explain_difference(request, lab.engine, lab.store, lab.watcher).workloads
+    share = next((share for share in workload.shares.shares if share.factor == STORED), None)
     return CulpritFigures(
         ends=f"{searched.fast} to {searched.slow}",
-        total=found.shares.total.value if found.shares.differs else None,
+        total=workload.shares.total.value if workload.shares.differs else None,
         share_pct=share.percent if share else None,
-        stored=found.meanings.get(STORED, ()),
+        stored=workload.meanings.get(STORED, ()),
     )

@@ -26,23 +26,23 @@ def measure_rising_load(lab: ClaimsLab, measured: LevelsMeasured) -> NearestFigu
         scene=Scene(matrix=lab.matrix), engine=lab.engine, store=lab.store, watcher=lab.watcher,
         relock=lab.relock, keep=lab.keep,
     )  # fmt: skip
-    found = play_levels(study, machine)
-    (row,) = found.rows
-    told = [_level(level) for level in row.levels]
+    levels_found = play_levels(study, machine)
+    (row,) = levels_found.rows
+    level_texts = [_level(level) for level in row.levels]
     return NearestFigures(
         what=(
-            f"{measured.row} under {found.title}, at "
-            f"{', '.join(f'{each:g}' for each in measured.levels_pct)} % of the "
+            f"{measured.row} under {levels_found.title}, at "
+            f"{', '.join(f'{percent:g}' for percent in measured.levels_pct)} % of the "
             f"{significant(row.capacity_per_s)} a second that it answers"
         ),
-        ours="p99 " + ", ".join(told),
+        ours="p99 " + ", ".join(level_texts),
         lines=(str(row.knee),),
     )
 
 
 def _level(level: LoadLevel) -> str:
     """The time that 99 of 100 do not exceed; of few operations, the median of the runs'."""
-    whole = level.at(PERCENT)
-    us = whole.us if whole else level.p99_us or level.max_us
-    asked = significant(level.asked_per_s)
-    return f"{milliseconds(us) if us else 'unknown'} at {asked}/s"
+    percentile = level.at(PERCENT)
+    time_us = percentile.us if percentile else level.p99_us or level.max_us
+    rate = significant(level.asked_per_s)
+    return f"{milliseconds(time_us) if time_us else 'unknown'} at {rate}/s"

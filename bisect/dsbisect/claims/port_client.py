@@ -28,30 +28,30 @@ TIME_WAIT = "06"
 
 
 def connection(port: int, source: str) -> socket.socket:
-    one = socket.socket()
-    one.settimeout(ANSWER_S)
-    one.setsockopt(socket.SOL_IP, BIND_ADDRESS_NO_PORT, 1)
-    one.bind((source, 0))
-    one.connect((HOME, port))
-    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    one.sendall(BIND)
-    if not one.recv(256):
+    client = socket.socket()
+    client.settimeout(ANSWER_S)
+    client.setsockopt(socket.SOL_IP, BIND_ADDRESS_NO_PORT, 1)
+    client.bind((source, 0))
+    client.connect((HOME, port))
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client.sendall(BIND)
+    if not client.recv(256):
         raise SystemExit("the server closed the connection before it answered a bind")
-    return one
+    return client
 
 
 def operate(port: int, source: str, *, reset: bool) -> None:
-    one = connection(port, source)
-    one.sendall(UNBIND)
+    client = connection(port, source)
+    client.sendall(UNBIND)
     if reset:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    one.close()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    client.close()
 
 
 def until_stopped(port: int, sources: list[str], most: int, *, reset: bool = False) -> int:
     """How many could be made before no address had a port for some seconds."""
-    made, moment = 0, time.monotonic()
-    while made < most:
+    count, moment = 0, time.monotonic()
+    while count < most:
         for source in sources:
             try:
                 operate(port, source, reset=reset)
@@ -59,12 +59,12 @@ def until_stopped(port: int, sources: list[str], most: int, *, reset: bool = Fal
                 if error.errno not in NO_PORT:
                     raise
                 continue
-            made, moment = made + 1, time.monotonic()
+            count, moment = count + 1, time.monotonic()
         if time.monotonic() - moment > PATIENCE_S:
             break
         if time.monotonic() - moment > 0.05:
             time.sleep(0.05)
-    return made
+    return count
 
 
 def until_free(port: int, source: str, since: float) -> float | None:
@@ -83,11 +83,13 @@ def until_free(port: int, source: str, since: float) -> float | None:
 
 def waiting(port: int, sources: list[str]) -> int:
     """Client ports of these addresses in TIME_WAIT towards this one."""
-    ours = {socket.inet_aton(source)[::-1].hex().upper() for source in sources}
+    own_addresses = {socket.inet_aton(source)[::-1].hex().upper() for source in sources}
     lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
     rows = [line.split()[1:4] for line in lines]
     return sum(
-        state == TIME_WAIT and near.split(":")[0] in ours and int(far.split(":")[1], 16) == port
+        state == TIME_WAIT
+        and near.split(":")[0] in own_addresses
+        and int(far.split(":")[1], 16) == port
         for near, far, state in rows
     )
 
@@ -95,12 +97,12 @@ def waiting(port: int, sources: list[str]) -> int:
 def serve_resets(listener: socket.socket) -> None:
     """Answer binds, and end by RST after an unbind."""
     while True:
-        one, _ = listener.accept()
-        with one:
-            if one.recv(256):
-                one.sendall(BOUND)
-                one.recv(256)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        client, _ = listener.accept()
+        with client:
+            if client.recv(256):
+                client.sendall(BOUND)
+                client.recv(256)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
 
 def resetting_server() -> int:
@@ -110,39 +112,39 @@ def resetting_server() -> int:
 
 
 def main(port: int, addresses: int, most: int, *, all_phases: bool) -> None:
-    begun = time.monotonic()
-    found: dict[str, int | float | str | None] = {"one": until_stopped(port, [HOME], most)}
+    begun_s = time.monotonic()
+    figures: dict[str, int | float | str | None] = {"one": until_stopped(port, [HOME], most)}
     if all_phases:
-        found["one_waiting"] = waiting(port, [HOME])
+        figures["one_waiting"] = waiting(port, [HOME])
         freed: list[float | None] = []  # watched meanwhile: a busy machine may be late otherwise
-        watch = threading.Thread(target=lambda: freed.append(until_free(port, HOME, begun)))
+        watch = threading.Thread(target=lambda: freed.append(until_free(port, HOME, begun_s)))
         watch.start()
         later = time.monotonic()
-        others = [f"127.0.1.{number}" for number in range(1, addresses + 1)]
-        found["several"] = until_stopped(port, others, addresses * most)
-        found["several_waiting"] = waiting(port, others)
-        found["longest_s"] = round(max(later - begun, time.monotonic() - later), 1)
-        found["client_resets"] = until_stopped(port, ["127.0.2.1"], most, reset=True)
-        found["ends"] = ends_of(port)
-        ours = resetting_server()
-        found["server_resets"] = until_stopped(ours, ["127.0.3.1"], most)
+        addresses_used = [f"127.0.1.{number}" for number in range(1, addresses + 1)]
+        figures["several"] = until_stopped(port, addresses_used, addresses * most)
+        figures["several_waiting"] = waiting(port, addresses_used)
+        figures["longest_s"] = round(max(later - begun_s, time.monotonic() - later), 1)
+        figures["client_resets"] = until_stopped(port, ["127.0.2.1"], most, reset=True)
+        figures["ends"] = ends_of(port)
+        own_port = resetting_server()
+        figures["server_resets"] = until_stopped(own_port, ["127.0.3.1"], most)
         time.sleep(0.2)
-        found["reset_waiting"] = waiting(ours, ["127.0.3.1"])
+        figures["reset_waiting"] = waiting(own_port, ["127.0.3.1"])
         watch.join()
-        found["waits_s"] = freed[0] if freed else None
-    sys.stdout.write(json.dumps(found))
+        figures["waits_s"] = freed[0] if freed else None
+    sys.stdout.write(json.dumps(figures))
 
 
 def ends_of(port: int) -> str:
     """From an address that has ports left."""
-    one = connection(port, "127.0.4.1")
-    one.sendall(UNBIND)
+    client = connection(port, "127.0.4.1")
+    client.sendall(UNBIND)
     try:
-        return "FIN" if not one.recv(64) else "more data"
+        return "FIN" if not client.recv(64) else "more data"
     except ConnectionResetError:
         return "RST"
     finally:
-        one.close()
+        client.close()
 
 
 if __name__ == "__main__":

@@ -113,12 +113,12 @@ def _rounds(
             if not error.answered and not server.box.running:
                 raise
             return None, ()
-    found = []
+    tried_rounds = []
     for count in tried.rounds_tried:
         lab.watcher.preparing(row, f"asking for {count:,} rounds of {scheme}")
         with idle_server(lab, golden) as server:
-            found.append(_asked(server, trier, scheme, count))
-    return usual, tuple(found)
+            tried_rounds.append(_asked(server, trier, scheme, count))
+    return usual, tuple(tried_rounds)
 
 
 def _asked(server: IdleServer, trier: PasswordTrier, scheme: str, count: int) -> RoundsTried:
@@ -149,14 +149,14 @@ class FewPorts:
             f"net.ipv4.ip_local_port_range={FIRST_PORT} {last}",
             f"net.ipv4.tcp_tw_reuse={self.reuse}",
         )
-        extra = (word for each in set_to for word in ("--sysctl", each))
+        extra = (word for setting in set_to for word in ("--sysctl", setting))
         return replace(options, extra=(*options.extra, *extra))
 
 
 def try_ports(lab: ClaimsLab, tried: PortsTried) -> PortFigures:
     """Once without reuse in all ways, once with it from one address, once by a balancer."""
     golden = lab.golden(tried.row, TWO_USERS)
-    found = _client(lab, golden, tried, reuse=0)
+    figures = _client(lab, golden, tried, reuse=0)
     again = _client(lab, golden, tried, reuse=1)
     checks = _health_checks(lab, golden, tried)
     return PortFigures(
@@ -165,28 +165,28 @@ def try_ports(lab: ClaimsLab, tried: PortsTried) -> PortFigures:
         addresses=tried.addresses,
         most=MOST * tried.ports,
         reused=again["one"],
-        **found,
+        **figures,
         **checks,
     )
 
 
 def _client(lab: ClaimsLab, golden: Golden, tried: PortsTried, *, reuse: int) -> dict[str, Any]:
     """Run the client in the server's own container."""
-    what = f"using up {tried.ports} ports, with net.ipv4.tcp_tw_reuse={reuse}"
-    lab.watcher.preparing(tried.row, what)
+    title = f"using up {tried.ports} ports, with net.ipv4.tcp_tw_reuse={reuse}"
+    lab.watcher.preparing(tried.row, title)
     few = FewPorts(ports=tried.ports, reuse=reuse)
     phases = "all" if reuse == 0 else "one"
     with (
         serve(lab.engine, golden, lab.cpus, inside=few, keep=lab.keep) as instance,
         instance.needed(),
     ):
-        said = instance.container.must(
+        output = instance.container.must(
                 "python3", "-", str(instance.endpoint.port), str(tried.addresses),
                 str(MOST * tried.ports), phases,
                 what="use up the ports", stdin=CLIENT.read_text(), limit_s=CLIENT_S,
             )  # fmt: skip
-    found: dict[str, Any] = json.loads(said)
-    return found
+    figures: dict[str, Any] = json.loads(output)
+    return figures
 
 
 def _health_checks(lab: ClaimsLab, golden: Golden, tried: PortsTried) -> dict[str, Any]:
@@ -195,8 +195,8 @@ def _health_checks(lab: ClaimsLab, golden: Golden, tried: PortsTried) -> dict[st
         return {}
     lab.watcher.preparing(tried.row, "letting haproxy check it")
 
-    def show(what: str) -> None:
-        lab.watcher.preparing(tried.row, what)
+    def show(news: str) -> None:
+        lab.watcher.preparing(tried.row, news)
 
     tools = own_tools(
         lab.engine, lab.matrix, lab.matrix.tools.balancer, "balancer", "with haproxy",
@@ -220,9 +220,9 @@ def _health_checks(lab: ClaimsLab, golden: Golden, tried: PortsTried) -> dict[st
             keep=lab.keep,
         ) as box:  # fmt: skip
             time.sleep(CHECKS_S)
-            said, version = box.output(), box.must("haproxy", "-v", what="ask for its version")
-            if not box.running or "DOWN" in said:
-                last = said.strip().splitlines()[-1:] or ["it said nothing"]
+            output, version = box.output(), box.must("haproxy", "-v", what="ask for its version")
+            if not box.running or "DOWN" in output:
+                last = output.strip().splitlines()[-1:] or ["it said nothing"]
                 raise InstanceError(f"haproxy found the server ill: {last[0]}", log=box.log)
             return {
                 "checks": _opened(instance.container) - before,

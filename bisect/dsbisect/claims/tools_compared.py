@@ -68,8 +68,8 @@ def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
     program = locust_program()
     if program is None:
         return ToolFigures(arm=str(arm), missing=MISSING)
-    asked = BindsMeasured(kind="binds", arms=(arm,), users=(compared.users,), minutes=1)
-    measured = measure_binds(lab, asked)
+    binds = BindsMeasured(kind="binds", arms=(arm,), users=(compared.users,), minutes=1)
+    measured = measure_binds(lab, binds)
     line = measured.line(arm.name)
     if line is None or line.most is None:
         raise InconclusiveError(measured.why_not(arm.name))
@@ -118,14 +118,14 @@ def _locust(
         "DSBISECT_SOCKET": str(_socket(instance)),
         "DSBISECT_USERS": str(folder / "users.tsv"),
     }
-    with measuring_alone(lambda what: lab.watcher.preparing(name, what)):
+    with measuring_alone(lambda news: lab.watcher.preparing(name, news)):
         deadline = Deadline.after(seconds + BEGIN_AND_END_S)
-        done = run(argv, cwd=folder, env=environment, deadline=deadline, log=log)
-    found = locust_rate(done.stdout, workers)
-    if found is None or found.failures:
-        why = f"{found.failures} binds failed" if found else "it told no rate"
+        result = run(argv, cwd=folder, env=environment, deadline=deadline, log=log)
+    rate = locust_rate(result.stdout, workers)
+    if rate is None or rate.failures:
+        why = f"{rate.failures} binds failed" if rate else "it told no rate"
         raise InconclusiveError(f"{PROGRAM} with {counted(workers, 'worker')}: {why}", log=log)
-    return found
+    return rate
 
 
 def _socket(instance: Instance) -> Path:
@@ -136,12 +136,12 @@ def _socket(instance: Instance) -> Path:
     raise InstanceError(f"{instance.candidate_id} has no socket that Locust could reach")
 
 
-def locust_rate(said: str, workers: int) -> ToolRate | None:
+def locust_rate(output: str, workers: int) -> ToolRate | None:
     """What its JSON says of all binds; None where there is none. Workers print empty lists."""
-    for found in _lists(said):
+    for rows in _lists(output):
         try:
-            took_s = found[0]["last_request_timestamp"] - found[0]["start_time"]
-            number, failures = int(found[0]["num_requests"]), int(found[0]["num_failures"])
+            took_s = rows[0]["last_request_timestamp"] - rows[0]["start_time"]
+            number, failures = int(rows[0]["num_requests"]), int(rows[0]["num_failures"])
         except (LookupError, TypeError, ValueError):
             continue
         if took_s > 0 and number:
@@ -150,9 +150,9 @@ def locust_rate(said: str, workers: int) -> ToolRate | None:
     return None
 
 
-def _lists(said: str) -> Iterator[list[Any]]:
+def _lists(output: str) -> Iterator[list[Any]]:
     """Every JSON list that begins a line."""
     decoder = json.JSONDecoder()
-    for begin in (match.start() for match in re.finditer(r"^\[", said, re.MULTILINE)):
+    for begin in (match.start() for match in re.finditer(r"^\[", output, re.MULTILINE)):
         with suppress(ValueError):
-            yield decoder.raw_decode(said, begin)[0]
+            yield decoder.raw_decode(output, begin)[0]

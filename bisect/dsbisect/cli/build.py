@@ -84,13 +84,13 @@ def make(  # noqa: PLR0913 - each is an option
             hint="give it with --export afterwards: the build that was measured is kept",
         )
     checked = load_matrix(matrix)
-    known = find_row(checked, row)
+    onto = find_row(checked, row)
     workloads = [workload] if workload else list(checked.defaults.workloads)
     for name in workloads:
         find_workload(checked, name)
     find_settings(checked, settings_id)
-    spec = build_spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
-    built = known.model_copy(update={"id": f"{known.id}-built", "build": spec, "published": None})
+    spec = build_spec(onto, source, driver, tuple(edit or ()), tuple(patch or ()))
+    built = onto.model_copy(update={"id": f"{onto.id}-built", "build": spec, "published": None})
 
     from dsbisect.study_lab import Scene
     from dsbuilds.build_request import check_rows
@@ -101,7 +101,7 @@ def make(  # noqa: PLR0913 - each is an option
     if measure:  # this checks the build, as it does with every row
         around = Circumstances(store=store, output=output, relock=relock, as_json=as_json)
         study = Rows(series=built.id, workload=tuple(workloads), settings=settings_id)
-        scene = Scene(matrix=_with_both(checked, known, built))
+        scene = Scene(matrix=_with_both(checked, onto, built))
         scene.refuse_impossible(study)
         ask_here(study, scene, around, command=given_command())
         return
@@ -110,17 +110,17 @@ def make(  # noqa: PLR0913 - each is an option
         _make_folder(export)
     engine = detect()
     base = build_image(
-        engine, checked, known, relock=relock, on_progress=lambda what: typer.echo(what, err=True)
+        engine, checked, onto, relock=relock, on_progress=lambda news: typer.echo(news, err=True)
     )
     making = BuiltRowMaker(
         engine=engine, matrix=checked, row=built, spec=spec, base=base,
-        progress=lambda what: typer.echo(what, err=True),
+        progress=lambda news: typer.echo(news, err=True),
     )  # fmt: skip
-    made, image = making.make()
+    new_build, image = making.make()
     if export is not None:
-        _export(made, export)
-    facts = {**_facts(made), "image": image.reference}
-    typer.echo(json.dumps(facts, indent=2) if as_json else _text(made, image.reference))
+        _export(new_build, export)
+    facts = {**_facts(new_build), "image": image.reference}
+    typer.echo(json.dumps(facts, indent=2) if as_json else _text(new_build, image.reference))
 
 
 @app.command("list")
@@ -131,16 +131,21 @@ def show_list(*, as_json: AsJson = False) -> None:
     """
     from dsbuilds.build_cache import all_builds
 
-    kept = all_builds()
+    stored_builds = all_builds()
     if as_json:
-        typer.echo(json.dumps([_facts(each) for each in kept], indent=2))
+        typer.echo(json.dumps([_facts(stored_build) for stored_build in stored_builds], indent=2))
         return
-    for each in kept:
-        made = each.provenance
-        patches = f", with {', '.join(p.name for p in made.patches)}" if made.patches else ""
-        notes = "".join(f" ({note})" for note in made.notes)
-        typer.echo(f"{each.key}  {made.driver:5} {made.built_at}  {made.source}{patches}{notes}")
-    if not kept:
+    for stored_build in stored_builds:
+        provenance = stored_build.provenance
+        patches = (
+            f", with {', '.join(p.name for p in provenance.patches)}" if provenance.patches else ""
+        )
+        notes = "".join(f" ({note})" for note in provenance.notes)
+        typer.echo(
+            f"{stored_build.key}  {provenance.driver:5} {provenance.built_at}  "
+            f"{provenance.source}{patches}{notes}"
+        )
+    if not stored_builds:
         typer.echo(
             "no build yet: `dsbisect build make ROW` and `dsbisect bisect commits` make some"
         )
@@ -171,34 +176,34 @@ def _unwritable(folder: Path, error: OSError) -> UsageError:
     )
 
 
-def _export(made: Build, folder: Path) -> None:
-    inside = Path(made.folder)
+def _export(new_build: Build, folder: Path) -> None:
+    inside = Path(new_build.folder)
     try:
         for part in ("packages", "install"):
             if (inside / part).is_dir():
                 shutil.copytree(inside / part, folder, symlinks=True, dirs_exist_ok=True)
-        text = json.dumps(made.provenance.model_dump(mode="json"), indent=2)
+        text = json.dumps(new_build.provenance.model_dump(mode="json"), indent=2)
         (folder / "provenance.json").write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise _unwritable(folder, error) from error
 
 
-def _facts(made: Build) -> dict[str, object]:
+def _facts(stored_build: Build) -> dict[str, object]:
     return {
-        "key": made.key,
-        "folder": made.folder,
-        "packages": list(made.packages),
-        "provenance": made.provenance.model_dump(mode="json"),
+        "key": stored_build.key,
+        "folder": stored_build.folder,
+        "packages": list(stored_build.packages),
+        "provenance": stored_build.provenance.model_dump(mode="json"),
     }
 
 
-def _text(made: Build, image: str) -> str:
-    where = made.provenance
+def _text(new_build: Build, image: str) -> str:
+    where = new_build.provenance
     lines = [
-        f"build {made.key} by {where.driver} of {where.source}",
+        f"build {new_build.key} by {where.driver} of {where.source}",
         f"  tree {where.tree}, {where.seconds:.0f} s, log {where.log}",
         *(f"  with {patch.title} (sha256 {patch.sha256[:12]})" for patch in where.patches),
-        *(f"  {made.folder}/packages/{name}" for name in made.packages),
+        *(f"  {new_build.folder}/packages/{name}" for name in new_build.packages),
         f"  image {image}",
     ]
     return "\n".join(lines)

@@ -52,15 +52,19 @@ def clean(  # noqa: PLR0913 - each is an option
         images=images, golden=golden, builds=builds, cache=cache, config=config, force=force
     )
     engine, note = _engine()
-    kept = locate(store).file
+    store_file = locate(store).file
     with cache_alone() as alone:
-        planned = removable(engine, choice, protected=[kept] if kept else [], alone=alone)
-        done = planned if dry_run else list(clean_up(engine, planned))
+        planned = removable(
+            engine, choice, protected=[store_file] if store_file else [], alone=alone
+        )
+        cleaned = planned if dry_run else list(clean_up(engine, planned))
     if as_json:
-        typer.echo(json.dumps(document(done, dry_run=dry_run, note=note), indent=2))
+        typer.echo(json.dumps(document(cleaned, dry_run=dry_run, note=note), indent=2))
     else:
-        _print(done, dry_run=dry_run, note=note)
-    refused = [now for now, before in zip(done, planned, strict=True) if now.stays != before.stays]
+        _print(cleaned, dry_run=dry_run, note=note)
+    refused = [
+        now for now, before in zip(cleaned, planned, strict=True) if now.stays != before.stays
+    ]
     if refused:
         raise typer.Exit(ExitCode.ENGINE)
 
@@ -77,11 +81,11 @@ def _engine() -> tuple[Engine | None, str]:
 
 def document(things: list[Leftover], *, dry_run: bool, note: str) -> dict[str, object]:
     """What was removed and what was kept, for programs."""
-    gone = [thing for thing in things if not thing.stays]
+    removed = [thing for thing in things if not thing.stays]
     return {
         "dry_run": dry_run,
-        "bytes": sum(thing.size for thing in gone),
-        "removed": [thing.model_dump(mode="json", exclude={"stays"}) for thing in gone],
+        "bytes": sum(thing.size for thing in removed),
+        "removed": [thing.model_dump(mode="json", exclude={"stays"}) for thing in removed],
         "left": [thing.model_dump(mode="json") for thing in things if thing.stays],
         "note": note,
     }
@@ -93,9 +97,9 @@ def _print(things: list[Leftover], *, dry_run: bool, note: str) -> None:
         why = f": {thing.stays}" if thing.stays else ""
         size = f" ({spell_bytes(thing.size)})" if thing.size else ""
         typer.echo(f"{word} {thing.kind} {thing.name}{size}{why}")
-    gone = [thing for thing in things if not thing.stays]
+    removed = [thing for thing in things if not thing.stays]
     verb = "would be freed" if dry_run else "freed"
-    typer.echo(f"{len(gone)} things, {spell_bytes(sum(thing.size for thing in gone))} {verb}")
+    typer.echo(f"{len(removed)} things, {spell_bytes(sum(thing.size for thing in removed))} {verb}")
     if note:
         typer.echo(note, err=True)
 

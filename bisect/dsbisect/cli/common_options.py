@@ -41,13 +41,13 @@ OutsideMatrix = Annotated[
 ]
 
 
-def _readable_place(told: str | None) -> str | None:
+def _readable_place(place: str | None) -> str | None:
     """An address that is none is said before anything is fetched or asked."""
-    if told is not None and "://" in told:
+    if place is not None and "://" in place:
         from dsresults.store.location import locate
 
-        locate(told)
-    return told
+        locate(place)
+    return place
 
 
 StorePlace = Annotated[
@@ -134,8 +134,8 @@ def _listed(metric: str) -> str:
     from dsharness.measure.metrics import METRICS
 
     width = max(map(len, METRICS))
-    for name, known in METRICS.items():
-        typer.echo(f"{name:{width}}  {known.title}")
+    for name, named_metric in METRICS.items():
+        typer.echo(f"{name:{width}}  {named_metric.title}")
     raise typer.Exit
 
 
@@ -218,21 +218,21 @@ def build_spec(
     named = source_named(source)
     usual = DriverName.DEB if row.family is Family.APT else DriverName.RPM
     fitting = DriverName.TREE if named.kind in {"git", "tarball"} else usual
-    chosen = DriverName(driver) if driver else fitting
+    chosen_driver = DriverName(driver) if driver else fitting
     files = tuple(str(path.absolute()) for path in patches)
-    return BuildSpec(driver=chosen, onto=row.id, source=named, edits=edits, patches=files)
+    return BuildSpec(driver=chosen_driver, onto=row.id, source=named, edits=edits, patches=files)
 
 
 MACHINES = "4"
 
 
-def _number_of_machines(told: str | None) -> str | None:
+def _number_of_machines(number: str | None) -> str | None:
     """It is looked at before anything is fetched or asked."""
     from dsmany.fleet import MachineCount
 
-    if told is not None:
-        MachineCount.read(told)
-    return told
+    if number is not None:
+        MachineCount.read(number)
+    return number
 
 
 def _named_database(on: str | None) -> str | None:
@@ -275,10 +275,10 @@ Refs = Annotated[
 
 
 def refuse(
-    why: str, given: Mapping[str, object], hint: str = "`--help` tells what is for what"
+    why: str, options_given: Mapping[str, object], hint: str = "`--help` tells what is for what"
 ) -> None:
     """UsageError for the first of these that was given."""
-    for name, value in given.items():
+    for name, value in options_given.items():
         if value:
             raise UsageError(f"{name} {why}", hint=hint)
 
@@ -287,9 +287,9 @@ def refuse_unread(
     on: str | None, machines: str | None, class_name: str, refs: str | None = None
 ) -> None:
     """UsageError for what only ``--on`` reads."""
-    given = {"--machines": machines, "--class": class_name, "--refs": refs}
+    options_given = {"--machines": machines, "--class": class_name, "--refs": refs}
     if on is None:
-        refuse("without --on: nobody reads it", given, hint="--on URL, or leave it out")
+        refuse("without --on: nobody reads it", options_given, hint="--on URL, or leave it out")
 
 
 def refuse_database(on: str) -> None:
@@ -299,7 +299,7 @@ def refuse_database(on: str) -> None:
     if not on:
         raise UsageError("no database was named", hint="--on postgresql://USER@HOST/DATABASE")
     place = shared_place(on)
-    if place.secrets and any(on in given for given in sys.argv[1:]):
+    if place.secrets and any(on in word for word in sys.argv[1:]):
         raise UsageError(
             f"--on {place}: every user of this machine can read a password in a command (`ps`)",
             hint="put it into ~/.pgpass, or the whole address into $DSBISECT_ON",

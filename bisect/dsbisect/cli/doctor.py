@@ -77,14 +77,14 @@ def doctor(
         "--row": row, "--workload": workload, "--matrix": matrix, "--store": store,
         "--runs": runs != RUNS,
     }  # fmt: skip
-    for name in (name for name, given in needs_noise.items() if given):
+    for name in (name for name, is_given in needs_noise.items() if is_given):
         raise UsageError(f"{name} needs --noise", hint="`dsbisect doctor --help`")
     from dsbisect.cli.shown_output import shown_console
     from dsharness.doctor.checkup import examine
 
     errors = shown_console(stderr=True)
     with errors.status("looking", spinner="line") as status:
-        diagnosis = examine(fresh=fresh, progress=lambda what: status.update(f"checking: {what}"))
+        diagnosis = examine(fresh=fresh, progress=lambda news: status.update(f"checking: {news}"))
     if as_json:
         typer.echo(json.dumps(document(diagnosis), indent=2))
     else:
@@ -96,12 +96,14 @@ def doctor(
 def document(diagnosis: Diagnosis) -> dict[str, object]:
     """The findings, for programs."""
     engine = diagnosis.engine
-    known = {**asdict(engine), "configuration": str(engine.configuration or "")} if engine else None
+    engine_facts = (
+        {**asdict(engine), "configuration": str(engine.configuration or "")} if engine else None
+    )
     return {
         "ok": diagnosis.exit_code is ExitCode.OK,
         "exit_code": int(diagnosis.exit_code),
         "checks": [check.model_dump(mode="json", exclude={"code"}) for check in diagnosis.checks],
-        "engine": known,
+        "engine": engine_facts,
     }
 
 
@@ -161,27 +163,27 @@ def show_noise(
     from dsresults.store import Store
 
     checked = load_matrix(matrix)
-    known = find_row(checked, row or checked.rows[0].id)
+    chosen_row = find_row(checked, row or checked.rows[0].id)
     load = (
         find_workload(checked, workload)
         if workload
-        else default_workloads(checked, [known.system])[0]
+        else default_workloads(checked, [chosen_row.system])[0]
     )
-    check_rows(checked, (known,))
+    check_rows(checked, (chosen_row,))
     request = NoiseRequest(
         matrix=checked,
         workloads=(load,),
         settings=find_settings(checked, "default"),
-        row=known.id,
+        row=chosen_row.id,
         runs=runs,
     )
     with Store.open(store) as opened, Watch() as watch:
-        taken = measure_noise(request, detect(), opened, watch)
+        samples = measure_noise(request, detect(), opened, watch)
     first, second = (
-        [sample for sample in taken if sample.candidate_id == name] for name in request.line
+        [sample for sample in samples if sample.candidate_id == name] for name in request.line
     )
     lines = noise_of(first, second)
-    refused = [sample for sample in taken if not sample.valid]
+    refused = [sample for sample in samples if not sample.valid]
     if as_json:
         typer.echo(json.dumps(noise_document(request, lines, refused), indent=2))
         return
@@ -199,7 +201,8 @@ def noise_document(
         "runs": request.runs,
         "metrics": [line.model_dump(mode="json") for line in lines],
         "invalid": [
-            {"sample": each.id, "turn": each.turn, "why": list(each.invalid)} for each in refused
+            {"sample": sample.id, "turn": sample.turn, "why": list(sample.invalid)}
+            for sample in refused
         ],
     }
 
@@ -215,8 +218,8 @@ def noise_lines(
             f"{line.metric:17}{line.mean:12.4g} {line.unit:18}{_percent(line.cv_pct):>8}  "
             f"{_shown(line)}{_robust(line)}"
         )
-    for each in refused:
-        yield f"not counted: turn {each.turn}, {each.candidate_id}: {'; '.join(each.invalid)}"
+    for sample in refused:
+        yield f"not counted: turn {sample.turn}, {sample.candidate_id}: {'; '.join(sample.invalid)}"
 
 
 def _shown(line: MetricNoise) -> str:

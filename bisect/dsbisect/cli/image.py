@@ -45,20 +45,22 @@ def build(
     from dsimages.image_set import build_images
 
     checked = load_matrix(matrix)
-    asked = _rows(checked, rows)
-    made = build_images(
+    chosen_rows = _rows(checked, rows)
+    results = build_images(
         detect(),
         checked,
-        asked,
+        chosen_rows,
         relock=relock,
         no_cache=no_cache,
-        on_progress=lambda row, what: typer.echo(f"{row}: {what}", err=True),
+        on_progress=lambda row, news: typer.echo(f"{row}: {news}", err=True),
     )
     if as_json:
-        typer.echo(json.dumps([_facts(row, result) for row, result in made.items()], indent=2))
+        typer.echo(json.dumps([_facts(row, result) for row, result in results.items()], indent=2))
     else:
-        shown_console().print(_table([each for each in made.values() if isinstance(each, Image)]))
-    failures = [each for each in made.values() if isinstance(each, DsbisectError)]
+        shown_console().print(
+            _table([result for result in results.values() if isinstance(result, Image)])
+        )
+    failures = [result for result in results.values() if isinstance(result, DsbisectError)]
     for failure in failures[1:]:
         typer.echo(f"error: {failure}", err=True)
     if failures:
@@ -99,8 +101,8 @@ def manifest(
     from dsimages.image_set import image_of
 
     checked = load_matrix(matrix)
-    known = find_row(checked, row)
-    image = image_of(detect(), checked, known)
+    chosen_row = find_row(checked, row)
+    image = image_of(detect(), checked, chosen_row)
     if as_json:
         typer.echo(json.dumps({**_facts(row, image), "packages": image.packages}, indent=2))
         return
@@ -115,8 +117,8 @@ def _rows(matrix: Matrix, names: list[str] | None) -> list[Row]:
     from dsharness.matrix import find_row, find_series
 
     series = find_series(matrix, matrix.defaults.series)
-    asked = names or [*(series.rows or series.parents), *matrix.tools.loads.values()]
-    return [find_row(matrix, name) for name in dict.fromkeys(asked)]
+    row_names = names or [*(series.rows or series.parents), *matrix.tools.loads.values()]
+    return [find_row(matrix, name) for name in dict.fromkeys(row_names)]
 
 
 def _facts(row_id: str, result: Image | DsbisectError) -> dict[str, object]:
@@ -149,8 +151,8 @@ def _table(images: list[Image]) -> Table:
     for title in ("row", "serves", "with"):
         table.add_column(title, overflow="fold")
     for image in images:
-        serves, *libraries = [f"{noun} {it}" for noun, it in notable_versions(image).items()] or [
-            ""
-        ]
+        serves, *libraries = [
+            f"{noun} {version}" for noun, version in notable_versions(image).items()
+        ] or [""]
         table.add_row(image.candidate_id, serves, ", ".join(libraries))
     return table

@@ -67,14 +67,14 @@ def judge(  # noqa: PLR0913 - each is an option
     from dsharness.measure.metrics import find_metric
 
     checked = load_matrix(matrix, folder=False)
-    known = {} if good and bad else _bisecting(repo)
+    bisecting = {} if good and bad else _bisecting(repo)
     ask = CommitsRequest(
         matrix=checked,
         workload=find_workload(checked, workload or checked.defaults.workloads[0]),
         settings=find_settings(checked, settings_id),
         repository=repo,
-        good=_reference("good", good, known),
-        bad=_reference("bad", bad, known),
+        good=_reference("good", good, bisecting),
+        bad=_reference("bad", bad, bisecting),
         metric=find_metric(metric).name,
         edits=tuple(edit or ()),
         patches=tuple(patch or ()),
@@ -113,16 +113,16 @@ def _bisecting(repo: str) -> dict[str, str]:
 
     origin_of(repo)
     log = git("-C", str(Path(repo)), "bisect", "log") if Path(repo).is_dir() else None
-    found: dict[str, str] = {}
+    commits: dict[str, str] = {}
     for word, commit in re.findall(
         r"^# (good|bad): \[([0-9a-f]+)\]", log.stdout if log else "", re.MULTILINE
     ):
-        found.setdefault(word, commit)
-    return found
+        commits.setdefault(word, commit)
+    return commits
 
 
-def _reference(word: str, given: str | None, known: dict[str, str]) -> str:
-    reference = given or known.get(word)
+def _reference(word: str, revision: str | None, bisecting: dict[str, str]) -> str:
+    reference = revision or bisecting.get(word)
     if reference is None:
         raise UsageError(
             f"no {word} reference: no `git bisect` is in progress here",

@@ -123,7 +123,7 @@ def load(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     if "://" in target:
         refuse("is of no use with an address", {"--workload": workload, "--relock": relock})
-        who = AddressOptions(
+        options = AddressOptions(
             address=target,
             users=users,
             bind_dn=bind_dn,
@@ -135,17 +135,17 @@ def load(  # noqa: PLR0913 - each is an option
             limit_s=60 * minutes,
         )
         server: str | AddressRequest
-        server, binds = _of_address(who, rate)
+        server, binds = _of_address(options, rate)
         _refuse_others(server, binds, workers, minutes, yes)
-        asked: Workload = binds
+        load: Workload = binds
     else:
         of_address = (users, bind_dn, password_file, network, yes)
         refuse("needs an address", dict(zip(OF_ADDRESS, of_address, strict=True)))
-        server, asked = _of_row(checked, target, workload)
+        server, load = _of_row(checked, target, workload)
     request = LoadRequest(
         matrix=checked,
         target=server,
-        workload=live_workload(asked, rate, connections, workers),
+        workload=live_workload(load, rate, connections, workers),
         settings=find_settings(checked, settings_id),
         workers=workers,
         seconds=60 * minutes,
@@ -156,17 +156,17 @@ def load(  # noqa: PLR0913 - each is an option
     )
     console = shown_console(stderr=True, highlight=False)
 
-    def show(what: str) -> None:
-        console.print(what, markup=False, soft_wrap=True)
+    def show(news: str) -> None:
+        console.print(news, markup=False, soft_wrap=True)
 
     if isinstance(server, str):
         check_loads(checked, (find_row(checked, server),), (request.workload,), request.settings)
         refuse_shares((request.workload,))
-    found = drive_load(request, detect(), show)
-    typer.echo(found.model_dump_json(indent=2) if as_json else "\n".join(told_load(found)))
-    if found.interrupted:
+    driven = drive_load(request, detect(), show)
+    typer.echo(driven.model_dump_json(indent=2) if as_json else "\n".join(told_load(driven)))
+    if driven.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    if found.objections:
+    if driven.objections:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
@@ -180,42 +180,44 @@ def _of_row(matrix: Matrix, name: str, workload: str | None) -> tuple[str, Workl
     return row.id, find_workload(matrix, workload) if workload else usual_load(matrix, row)
 
 
-def _of_address(who: AddressOptions, rate: float | None) -> tuple[AddressRequest, LdaploadWorkload]:
+def _of_address(
+    options: AddressOptions, rate: float | None
+) -> tuple[AddressRequest, LdaploadWorkload]:
     """Its users bind, and no more often than was said: the server is someone else's."""
     from dsbisect.load_study import user_binds
 
     if rate is None:
         raise UsageError(
-            f"{who.address}: how many binds a second may it get?",
+            f"{options.address}: how many binds a second may it get?",
             hint="--rate N: of each worker; a server of others is never loaded as far as it goes",
         )
-    asked = request_of(who)
-    return asked, user_binds(len(asked.users), rate, who.threads)
+    request = request_of(options)
+    return request, user_binds(len(request.users), rate, options.threads)
 
 
 def _refuse_others(
-    at: AddressRequest, asked: LdaploadWorkload, workers: int, minutes: float, yes: str | None
+    request: AddressRequest, load: LdaploadWorkload, workers: int, minutes: float, yes: str | None
 ) -> None:
     """Refuse more than a server of others may be asked for, or one that nobody confirmed."""
     from dsresults.number_text import counted
 
-    per_s, connections = workers * (asked.scheduled or 0.0), workers * asked.threads
-    for what, value, most in (
+    per_s, connections = workers * (load.scheduled or 0.0), workers * load.threads
+    for noun, value, most in (
         ("binds a second", per_s, MOST_BINDS_PER_S),
         ("connections", connections, MOST_CONNECTIONS),
         ("minutes", minutes, MOST_MINUTES),
     ):
         if value > most:
             raise UsageError(
-                f"{at.address}: {value:g} {what}, of {counted(workers, 'worker')} together",
-                hint=f"a server by its address is asked for at most {most:g} {what}; a row of the "
+                f"{request.address}: {value:g} {noun}, of {counted(workers, 'worker')} together",
+                hint=f"a server by its address is asked for at most {most:g} {noun}; a row of the "
                 "matrix may be loaded as far as it goes",
             )
-    confirmed = yes is not None and at.address.is_named(yes)
-    if not confirmed and (yes is not None or not at.address.is_loopback):
+    confirmed = yes is not None and request.address.is_named(yes)
+    if not confirmed and (yes is not None or not request.address.is_loopback):
         why = "is not this machine" if yes is None else f"is not what --yes names: {yes}"
         raise UsageError(
-            f"{at.address} {why}: {per_s:g} binds a second for {minutes:g} min, "
+            f"{request.address} {why}: {per_s:g} binds a second for {minutes:g} min, "
             "with passwords that travel unencrypted",
-            hint=f"if you may load that server, type its address again: --yes {at.address}",
+            hint=f"if you may load that server, type its address again: --yes {request.address}",
         )

@@ -179,8 +179,8 @@ def drain(
         machine = _member(store, name).machine
         with store.database.writing() as connection:
             drain_machine(connection, machine.id, drained=not undo)
-    told = f"{machine.name} gets {'turns again' if undo else 'no new turns'}"
-    _say(told, {"machine": machine.id, "drained": not undo}, as_json=as_json)
+    text = f"{machine.name} gets {'turns again' if undo else 'no new turns'}"
+    _say(text, {"machine": machine.id, "drained": not undo}, as_json=as_json)
 
 
 @app.command("forget")
@@ -206,8 +206,8 @@ def forget(
             )
         with store.database.writing() as connection:
             forget_document(connection, FleetMachine, member.machine.id)
-    told = f"{member.machine.name} is forgotten"
-    _say(told, {"machine": member.machine.id, "forgotten": True}, as_json=as_json)
+    text = f"{member.machine.name} is forgotten"
+    _say(text, {"machine": member.machine.id, "forgotten": True}, as_json=as_json)
 
 
 @app.command("role")
@@ -257,14 +257,14 @@ def cancel(run: RunId, *, on: On, as_json: AsJson = False) -> None:
     from dsmany.attached import cancel_run, named_run
 
     with shared_store(on) as store:
-        found = named_run(store, run)
-        done = cancel_run(store, found)
-    told = f"run {found.id} {'is cancelled' if done else 'had ended before'}"
-    _say(told, {"run": found.id, "cancelled": done}, as_json=as_json)
+        chosen_run = named_run(store, run)
+        is_cancelled = cancel_run(store, chosen_run)
+    text = f"run {chosen_run.id} {'is cancelled' if is_cancelled else 'had ended before'}"
+    _say(text, {"run": chosen_run.id, "cancelled": is_cancelled}, as_json=as_json)
 
 
-def _say(told: str, facts: dict[str, object], *, as_json: bool) -> None:
-    typer.echo(json.dumps(facts) if as_json else told)
+def _say(text: str, facts: dict[str, object], *, as_json: bool) -> None:
+    typer.echo(json.dumps(facts) if as_json else text)
 
 
 def _cpu_numbers(text: str) -> set[int]:
@@ -284,11 +284,11 @@ def _member(store: Store, name: str) -> FleetMember:
     from dsmany.fleet import fleet_of
 
     fleet = fleet_of(store)
-    found = [m for m in fleet if m.machine.name == name or m.machine.id.startswith(name)]
-    if len(found) != 1:
-        known = ", ".join(member.machine.name for member in fleet) or "none"
-        raise UsageError(f"{len(found)} machines are called {name!r}", hint=f"there are: {known}")
-    return found[0]
+    matches = [m for m in fleet if m.machine.name == name or m.machine.id.startswith(name)]
+    if len(matches) != 1:
+        names = ", ".join(member.machine.name for member in fleet) or "none"
+        raise UsageError(f"{len(matches)} machines are called {name!r}", hint=f"there are: {names}")
+    return matches[0]
 
 
 def _facts(member: FleetMember, doing: dict[str, str]) -> dict[str, Any]:

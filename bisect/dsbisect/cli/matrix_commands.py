@@ -110,7 +110,7 @@ def schema(
 
     Example: dsbisect matrix schema --output matrix.schema.json
     """
-    from dsharness.matrix.loader import matrix_schema, schema_text
+    from dsharness.matrix.loader import schema_text
     from dsharness.process.command import atomic_write
 
     if output is not None:
@@ -120,7 +120,7 @@ def schema(
     elif output is not None:
         typer.echo(f"wrote {output}")
     else:
-        _print_json(matrix_schema())
+        typer.echo(schema_text(), nl=False)
 
 
 def _releases() -> Drawing:

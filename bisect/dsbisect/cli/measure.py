@@ -156,8 +156,8 @@ def _run(matrix: Matrix, request: AddressRequest, *, keep: bool) -> AddressResul
 
     console = shown_console(stderr=True, highlight=False)
 
-    def show(what: str) -> None:
-        console.print(what, markup=False, soft_wrap=True)
+    def show(news: str) -> None:
+        console.print(news, markup=False, soft_wrap=True)
 
     engine = detect()
     image = load_image(engine, matrix, request.workload.tool, progress=show)
@@ -308,12 +308,12 @@ def measure(  # noqa: PLR0913 - each is an option
     from dsresults.store import Store
 
     checked = load_matrix(matrix)
-    known = find_row(checked, row)
+    chosen_row = find_row(checked, row)
     workloads = tuple(find_workload(checked, name) for name in workload or ())
     look = MeasureRequest(
         matrix=checked,
         row=row,
-        workloads=workloads or default_workloads(checked, [known.system]),
+        workloads=workloads or default_workloads(checked, [chosen_row.system]),
         settings=find_settings(checked, settings_id),
         samples=samples,
         relock=relock,
@@ -322,12 +322,12 @@ def measure(  # noqa: PLR0913 - each is an option
     check_asked(look, (row,))
     engine = detect()
     with Store.open(store) as opened, Watch() as watch:
-        taken = measure_row(look, engine, opened, watch)
+        row_samples = measure_row(look, engine, opened, watch)
     if as_json:
-        typer.echo(json.dumps([sample.model_dump(mode="json") for sample in taken], indent=2))
+        typer.echo(json.dumps([sample.model_dump(mode="json") for sample in row_samples], indent=2))
     else:
-        shown_console().print(_table(taken))
-    if not any(sample.valid for sample in taken):
+        shown_console().print(_table(row_samples))
+    if not any(sample.valid for sample in row_samples):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 

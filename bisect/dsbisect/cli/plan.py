@@ -99,11 +99,11 @@ def plan(  # noqa: PLR0913 - each is an option
     )
     from dssearch.pilot_noise import Noise, noise_of
 
-    wanted = ForecastRequest(
+    forecast_request = ForecastRequest(
         candidates=candidates, drop_pct=drop, most_runs=max_runs, most_hours=max_hours,
         level=level,
     )  # fmt: skip
-    check(wanted)
+    check(forecast_request)
     decider = find_metric(metric)
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
@@ -123,10 +123,10 @@ def plan(  # noqa: PLR0913 - each is an option
             scatter = scatter_of_builds(
                 ask, layouts, samples, engine=(engine := detect()), store=opened, watcher=watch
             )
-        known = Noise.seen(scatter.noise, freedom=scatter.freedom, runs=scatter.runs)
+        noise_known = Noise.estimated(scatter.noise, freedom=scatter.freedom, runs=scatter.runs)
     elif noise is not None:
         _refuse_both(row, noise)
-        known = Noise.given(noise)
+        noise_known = Noise.named(noise)
     else:
         row = _named(row)
         look = NoiseRequest(
@@ -136,9 +136,9 @@ def plan(  # noqa: PLR0913 - each is an option
         check_asked(look, (row,))
         engine = detect()
         with Store.open(store) as opened, Watch() as watch:
-            known = noise_of(measure_noise(look, engine, opened, watch), decider)
+            noise_known = noise_of(measure_noise(look, engine, opened, watch), decider)
     try:
-        refuse_the_invisible(known, wanted, driven.duration_s)
+        refuse_the_invisible(noise_known, forecast_request, driven.duration_s)
     except InconclusiveError:  # builds were measured for minutes: it is said in any case
         typer.echo("\n".join(_differing(scatter, drop)), err=True, nl=scatter is not None)
         raise
@@ -148,11 +148,11 @@ def plan(  # noqa: PLR0913 - each is an option
     )  # fmt: skip
     search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
-    plan = forecast(known, wanted, search, search.costs).model_copy(
+    plan = forecast(noise_known, forecast_request, search, search.costs).model_copy(
         update={"builds_differ": scatter}
     )
     typer.echo(plan.model_dump_json(indent=2) if as_json else _text(plan))
-    refuse_without_chance(plan, wanted, driven.duration_s)
+    refuse_without_chance(plan, forecast_request, driven.duration_s)
 
 
 def _refuse_both(row: str | None, noise: float) -> None:
@@ -172,20 +172,20 @@ def _named(row: str | None) -> str:
     return row
 
 
-def _differing(seen: BuildScatter | None, drop_pct: float) -> Iterator[str]:
+def _differing(scatter: BuildScatter | None, drop_pct: float) -> Iterator[str]:
     from dssearch.build_scatter import BUILDS, SEVERAL
 
-    if seen is None:
+    if scatter is None:
         return
-    low, high = seen.interval_pct
+    low, high = scatter.interval_pct
     yield (
-        f"builds of one source differ by {seen.scatter_pct:.1f} % ({low:.1f} to {high:.1f} %, from "
-        f"{seen.builds} builds)"
+        f"builds of one source differ by {scatter.scatter_pct:.1f} % ({low:.1f} to {high:.1f} %, "
+        f"from {scatter.builds} builds)"
     )
-    if drop_pct < SEVERAL * seen.scatter_pct:
+    if drop_pct < SEVERAL * scatter.scatter_pct:
         yield (
             f"  {drop_pct:g} % is less than {SEVERAL:g} times that: `bisect commits --scatter "
-            f"{seen.scatter_pct:.1f}` proves it with {BUILDS} builds of each side"
+            f"{scatter.scatter_pct:.1f}` proves it with {BUILDS} builds of each side"
         )
 
 

@@ -89,7 +89,7 @@ def replay_log(
     else:
         for each in done:
             typer.echo(_text(each))
-    if any(each.same is False for each in done):
+    if any(each.agrees is False for each in done):
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
@@ -151,10 +151,10 @@ def _text(done: Replay) -> str:
         lines += [f"  {_measured(sample, decider)}" for sample in samples]
     if done.boundary is not None:
         lines.append(f"answer: {done.boundary.summary}")
-    if done.wanted is not None:
-        lines.append(f"not finished; next: {done.wanted.why}")
+    if done.next_turn is not None:
+        lines.append(f"not finished; next: {done.next_turn.why}")
     verdict = {True: "the same answer as stored", False: "NOT the same answer as stored", None: ""}[
-        done.same
+        done.agrees
     ]
     return plain("\n".join([*lines, f"  {verdict}"] if verdict else lines))
 
@@ -179,6 +179,6 @@ def _facts(done: Replay) -> dict[str, object]:
             for step, _ in done.steps
         ],
         "answer": done.boundary.model_dump(mode="json") if done.boundary else None,
-        "same": done.same,
-        "next": list(done.wanted.candidates) if done.wanted else None,
+        "same": done.agrees,
+        "next": list(done.next_turn.candidates) if done.next_turn else None,
     }

@@ -87,51 +87,51 @@ def report(  # noqa: PLR0913 - each is an option
         typer.echo(watch(store, checked, ids[0] if ids else None, folder, tell))
         return
     with Store.open(store, create=False) as opened:
-        found = stored_answer(opened, checked, ids or [])
-    written = _figures(figures, found) if figures else ()
+        answer = stored_answer(opened, checked, ids or [])
+    paths = _figures(figures, answer) if figures else ()
     if reproducer:
-        written += (_reproducer(reproducer, found),)
+        paths += (_reproducer(reproducer, answer),)
     if markdown or issue:
-        typer.echo(_form(found, issue=issue, as_json=as_json), nl=False)
+        typer.echo(_form(answer, issue=issue, as_json=as_json), nl=False)
         return
-    path = found.write(output or default_folder(found.folder))
+    path = answer.write(output or default_folder(answer.folder))
     if as_json:
-        typer.echo(found.value.model_dump_json(indent=2))
+        typer.echo(answer.value.model_dump_json(indent=2))
         return
-    typer.echo("\n".join([found.text, *map(str, written), str(path)]))
+    typer.echo("\n".join([answer.text, *map(str, paths), str(path)]))
 
 
-def _of_search(found: Answered, option: str) -> ReportData:
-    if found.data is None:
+def _of_search(answer: Answered, option: str) -> ReportData:
+    if answer.data is None:
         raise UsageError(
             f"{option} is for searches of rows or commits: this answer is of another kind",
             hint="name a campaign; `dsbisect results list` shows them",
         )
-    return found.data
+    return answer.data
 
 
-def _figures(folder: Path, found: Answered) -> tuple[Path, ...]:
+def _figures(folder: Path, answer: Answered) -> tuple[Path, ...]:
     from dsresults.report.figure_files import write_figures
 
-    return write_figures(folder, _of_search(found, "--figures"))
+    return write_figures(folder, _of_search(answer, "--figures"))
 
 
-def _reproducer(folder: Path, found: Answered) -> Path:
+def _reproducer(folder: Path, answer: Answered) -> Path:
     from dsresults.explainers.ldap_reproducer import SCRIPT, reproducer_files
     from dsresults.page.page_files import write_files
     from dsresults.report.upstream_issue import worse
 
-    comparison, column, _ = worse(_of_search(found, "--reproducer"))
+    comparison, column, _ = worse(_of_search(answer, "--reproducer"))
     write_files(folder, reproducer_files(comparison, column))
     (folder / SCRIPT).chmod(0o755)
     return folder / SCRIPT
 
 
-def _form(found: Answered, *, issue: bool, as_json: bool) -> str:
+def _form(answer: Answered, *, issue: bool, as_json: bool) -> str:
     from dsresults.report import render_markdown
     from dsresults.report.upstream_issue import upstream_issue
 
     if not issue:
-        return render_markdown(_of_search(found, "--markdown"))
-    issue_text = upstream_issue(_of_search(found, "--issue"))
+        return render_markdown(_of_search(answer, "--markdown"))
+    issue_text = upstream_issue(_of_search(answer, "--issue"))
     return issue_text.model_dump_json(indent=2) + "\n" if as_json else issue_text.text

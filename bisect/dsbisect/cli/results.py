@@ -68,15 +68,15 @@ def show(
 
     with Store.open(store, create=False) as opened:
         identity = opened.whole_id(identity)
-        found = _find(opened, identity)
-        samples = opened.samples(campaign_id=identity) if isinstance(found, Campaign) else []
-    document: dict[str, object] = {type(found).__name__.lower(): found.model_dump(mode="json")}
-    if isinstance(found, Campaign):
+        record = _find(opened, identity)
+        samples = opened.samples(campaign_id=identity) if isinstance(record, Campaign) else []
+    document: dict[str, object] = {type(record).__name__.lower(): record.model_dump(mode="json")}
+    if isinstance(record, Campaign):
         document["samples"] = [sample.model_dump(mode="json") for sample in samples]
     if as_json:
         _print_json(document)
         return
-    _print_fields(found.model_dump(mode="json"))
+    _print_fields(record.model_dump(mode="json"))
     if samples:
         _print_table([_sample_line(sample) for sample in samples])
 
@@ -156,13 +156,13 @@ def import_(
 
     lines = _read(file).split("\n")
     with Store.open(store) as opened:
-        done = asdict(opened.import_jsonl(lines, source=file, check=check_finding))
+        counts = asdict(opened.import_jsonl(lines, source=file, check=check_finding))
     if as_json:
-        _print_json(done)
+        _print_json(counts)
     else:
         typer.echo(
             "new: {images} images, {campaigns} campaigns, {turns} turns, {samples} samples, "
-            "{findings} findings; already there: {known}".format(**done)
+            "{findings} findings; already there: {known}".format(**counts)
         )
 
 
@@ -181,18 +181,18 @@ def _read(file: str) -> str:
 
 
 def _find(opened: Store, identity: str) -> Campaign | Finding | Sample | Image:
-    found = (
+    record = (
         opened.campaign(identity)
         or opened.finding(identity)
         or opened.sample(identity)
         or opened.image(identity)
     )
-    if found is None:
+    if record is None:
         raise UsageError(
             f"{opened} holds no campaign, finding, sample or image {identity!r}",
             hint="`dsbisect results list` shows the campaigns; showing one lists its samples",
         )
-    return found
+    return record
 
 
 def _line(campaign: Campaign, counts: Mapping[str, int]) -> dict[str, object]:
@@ -243,8 +243,8 @@ def _print_json(document: object) -> None:
 
 def _print_fields(document: Mapping[str, object]) -> None:
     for name, value in document.items():
-        shown = json.dumps(value, indent=2) if isinstance(value, dict | list) else value
-        typer.echo(plain(f"{name}: {'-' if shown is None else shown}"))
+        text = json.dumps(value, indent=2) if isinstance(value, dict | list) else value
+        typer.echo(plain(f"{name}: {'-' if text is None else text}"))
 
 
 def _cell(name: str, value: object) -> str:
@@ -265,9 +265,12 @@ def _print_table(lines: list[dict[str, object]]) -> None:
 
     table = Table(box=None, pad_edge=False)
     for name in lines[0]:
-        whole = name in {"id", "sample"}  # to be copied
+        is_whole = name in {"id", "sample"}  # to be copied
         table.add_column(
-            name, no_wrap=whole, overflow="fold", min_width=ANSWER_WIDTH if name == "answer" else 0
+            name,
+            no_wrap=is_whole,
+            overflow="fold",
+            min_width=ANSWER_WIDTH if name == "answer" else 0,
         )
     for line in lines:
         table.add_row(*(_cell(name, value) for name, value in line.items()))

@@ -92,10 +92,10 @@ class Watch:
         self._stages.pop(row, None)
         self._prepared += 1
         self._rows = max(self._rows, self._prepared)  # some are prepared only after all others
-        each = self._elapsed / self._prepared
-        left = spell_left((self._rows - self._prepared) * each)
-        self._advance("prepare", self._prepared, self._rows, left)
-        counted = f"({self._prepared} of {self._rows}, {left})"
+        row_s = self._elapsed / self._prepared
+        left_text = spell_left((self._rows - self._prepared) * row_s)
+        self._advance("prepare", self._prepared, self._rows, left_text)
+        counted = f"({self._prepared} of {self._rows}, {left_text})"
         self._say(f"[bold]{escape(row)}[/]: {how} {counted}{why}")
 
     def resumed(self, campaign: Campaign, samples: int) -> None:
@@ -124,12 +124,12 @@ class Watch:
     def sampled(self, sample: Sample) -> None:
         self._known.add(sample.campaign_id)
         self._taken += 1
-        each = (time.monotonic() - self._measuring_since) / self._taken
+        sample_s = (time.monotonic() - self._measuring_since) / self._taken
         later = max(0, self._questions - self._answered - 1) * self._expected / self._begun
-        left = spell_left((self._expected - self._taken + later) * each)
-        self._advance("measure", self._taken, self._expected + later, left)
+        left_text = spell_left((self._expected - self._taken + later) * sample_s)
+        self._advance("measure", self._taken, self._expected + later, left_text)
         line = sample_line(sample, self._metric)
-        self._say(f"  {line} ({self._taken} of about {self._expected + later:.0f}, {left})")
+        self._say(f"  {line} ({self._taken} of about {self._expected + later:.0f}, {left_text})")
 
     @property
     def _metric(self) -> str:
@@ -156,9 +156,11 @@ class Watch:
     def _elapsed(self) -> float:
         return time.monotonic() - self._begin
 
-    def _advance(self, what: str, done: float, total: float, left: str) -> None:
+    def _advance(self, title: str, progress_made: float, total: float, left_text: str) -> None:
         if self._task is not None:
-            self._bar.update(self._task, description=what, completed=done, total=total, left=left)
+            self._bar.update(
+                self._task, description=title, completed=progress_made, total=total, left=left_text
+            )
 
     def _say(self, text: str) -> None:
         self._console.print(f"[dim]{self._elapsed:5.0f} s[/] {text}", soft_wrap=True)
@@ -191,8 +193,8 @@ def sample_line(sample: Sample, metric: str = DECIDER) -> str:
     decides, value = METRICS[metric], sample.value(metric)
     also = ""
     if metric not in {DECIDER, CPU.name, RATE.name} and value is not None:
-        shown = f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
-        also = f", {decides.heading} {shown} {decides.unit}"
+        value_text = f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+        also = f", {decides.heading} {value_text} {decides.unit}"
     return f"{sample.candidate_id}: {rate or 0:.0f}/s{spent}{also}"
 
 
@@ -292,8 +294,8 @@ class Events:
         self._tell("answered", answer=boundary.model_dump(mode="json", exclude={"line"}))
 
     def _tell(self, event: str, **facts: object) -> None:
-        at = round(time.monotonic() - self._begin, 2)
-        print(json.dumps({"at": at, "event": event, **facts}), file=self._stream, flush=True)
+        seconds = round(time.monotonic() - self._begin, 2)
+        print(json.dumps({"at": seconds, "event": event, **facts}), file=self._stream, flush=True)
 
 
 COLOURS = {

@@ -53,9 +53,9 @@ def serve(
     with Store.open(store, create=False) as opened:
         pages = StoredPages(store=opened, matrix=checked)
         with PageServer(pages, port) as server:
-            told = {"store": str(opened), "address": server.address}
+            facts = {"store": str(opened), "address": server.address}
             text = f"{opened} is served at {server.address} until Ctrl-C"
-            typer.echo(json.dumps(told) if as_json else text)
+            typer.echo(json.dumps(facts) if as_json else text)
             sys.stdout.flush()
             try:
                 server.serve_forever()
@@ -75,10 +75,10 @@ class StoredPages:
         """A path is only matched, and leads to no file."""
         if path == "/":
             return _page(self._index())
-        if found := WATCH.fullmatch(path):
-            return self._watch(found["name"], found["file"])
-        if found := REPORT.fullmatch(path):
-            return self._report(found["name"], found["file"])
+        if match := WATCH.fullmatch(path):
+            return self._watch(match["name"], match["file"])
+        if match := REPORT.fullmatch(path):
+            return self._report(match["name"], match["file"])
         return None
 
     def _index(self) -> str:
@@ -93,28 +93,30 @@ class StoredPages:
         from dsresults.store_page import StoredLine
 
         findings = self.store.findings(*AGAIN, newest=MOST)
-        within = {campaign for each in findings for campaign in each.campaigns}
-        for found in findings:
-            yield StoredLine(found.id, found.found_at, found.title, found.answer)
-        for one in self.store.campaigns(finished=True, newest=MOST):
-            if one.id not in within and one.boundary:
-                title = f"{one.series_id}, {one.workload_id}"
-                yield StoredLine(one.id, one.finished_at or "", title, one.boundary.summary)
+        within = {campaign for finding in findings for campaign in finding.campaigns}
+        for finding in findings:
+            yield StoredLine(finding.id, finding.found_at, finding.title, finding.answer)
+        for campaign in self.store.campaigns(finished=True, newest=MOST):
+            if campaign.id not in within and campaign.boundary:
+                title = f"{campaign.series_id}, {campaign.workload_id}"
+                yield StoredLine(
+                    campaign.id, campaign.finished_at or "", title, campaign.boundary.summary
+                )
 
     def _watches(self) -> list[WatchState]:
         from dsresults.watch.alarms import alarms_of
         from dsresults.watch.watch_state import watch_state
         from dsresults.watch.watched_series import tips_of, watches_of
 
-        known = self.store.findings("watched", "alarm")
-        alarms = alarms_of(known)
-        return [watch_state(name, tips_of(known, name), alarms) for name in watches_of(known)]
+        findings = self.store.findings("watched", "alarm")
+        alarms = alarms_of(findings)
+        return [watch_state(name, tips_of(findings, name), alarms) for name in watches_of(findings)]
 
     def _watch(self, name: str, file: str) -> ServedPage | None:
         from dsresults.page.page_html import html_of
         from dsresults.watch.watch_page import PAGE, page_names, watch_page
 
-        state = next((each for each in self._watches() if each.id == name), None)
+        state = next((watch for watch in self._watches() if watch.id == name), None)
         if state is None:
             return None
         if file == "watch.json":
@@ -130,15 +132,17 @@ class StoredPages:
         from dsharness.errors import StoreError, UsageError
 
         try:
-            found = stored_answer(self.store, self.matrix, [name])
+            answer = stored_answer(self.store, self.matrix, [name])
         except (StoreError, UsageError) as error:
             return told(HTTPStatus.NOT_FOUND, str(error))
         with tempfile.TemporaryDirectory(prefix="dsbisect-page-") as folder:
-            page = found.write(Path(folder))
-            there = {each.name: each for each in page.parent.iterdir()}
-            asked = there.get(file or page.name)
-            kind = KINDS.get(asked.suffix) if asked else None
-            return _page(asked.read_text(encoding="utf-8"), kind) if asked and kind else None
+            page = answer.write(Path(folder))
+            files = {path.name: path for path in page.parent.iterdir()}
+            requested = files.get(file or page.name)
+            kind = KINDS.get(requested.suffix) if requested else None
+            return (
+                _page(requested.read_text(encoding="utf-8"), kind) if requested and kind else None
+            )
 
 
 def _page(text: str, kind: str = KINDS[".html"]) -> ServedPage:

@@ -36,18 +36,18 @@ def stored_answer(opened: Store, matrix: Matrix, names: Sequence[str]) -> Answer
     from dsresults.profile_pair import stored_profiles
     from dsresults.report import render_text, report_data, write_report
 
-    ids = [one for each in names for one in _asked(opened, opened.whole_id(each))]
+    ids = [campaign_id for name in names for campaign_id in _asked(opened, opened.whole_id(name))]
     finding = _finding(opened, ids)
     if finding is not None:
         return AGAIN[finding.kind](finding, opened, matrix)
-    chosen = _chosen(opened, ids)
-    samples, images = opened.measured_in(chosen)
-    profiles = stored_profiles(opened, (campaign.id for campaign in chosen))
-    data = report_data(matrix, chosen, samples, images, profiles)
+    campaigns = _chosen(opened, ids)
+    samples, images = opened.measured_in(campaigns)
+    profiles = stored_profiles(opened, (campaign.id for campaign in campaigns))
+    data = report_data(matrix, campaigns, samples, images, profiles)
     return Answered(
         value=data,
         text=render_text(data),
-        folder=chosen[0].series_id,
+        folder=campaigns[0].series_id,
         write=lambda folder: write_report(folder, data),
         data=data,
     )
@@ -75,12 +75,12 @@ def _validation(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsvalidate.check import Validation
     from dsvalidate.validation_page import answer_text
 
-    found = value_of(Validation, finding)
+    validation = value_of(Validation, finding)
     return Answered(
-        value=found,
-        text=answer_text(found),
-        folder=f"{found.row}-validated",
-        write=lambda folder: write_texts(folder, found),
+        value=validation,
+        text=answer_text(validation),
+        folder=f"{validation.row}-validated",
+        write=lambda folder: write_texts(folder, validation),
     )
 
 
@@ -90,12 +90,12 @@ def _claims(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsresults.page.page_text import text_of
     from dsresults.stored_value import value_of
 
-    found = value_of(ClaimsAnswer, finding)
+    claims = value_of(ClaimsAnswer, finding)
     return Answered(
-        value=found,
-        text=text_of(found.page()),
+        value=claims,
+        text=text_of(claims.page()),
         folder="claims",
-        write=lambda folder: write_answer(folder, "claims", found),
+        write=lambda folder: write_answer(folder, "claims", claims),
     )
 
 
@@ -106,21 +106,23 @@ def _explanation(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
     from dsresults.profile_pair import stored_profiles
     from dsresults.stored_value import value_of
 
-    found = value_of(DifferenceShares, finding)
-    profiles = stored_profiles(store, (each.campaign for each in found.workloads))
+    difference = value_of(DifferenceShares, finding)
+    profiles = stored_profiles(store, (workload.campaign for workload in difference.workloads))
     return Answered(
-        value=found,
-        text=text_of(found.page()),
-        folder=f"{found.fast}-{found.slow}-explained",
-        write=lambda folder: write_page(folder, "explanation", found.page(profiles), found),
+        value=difference,
+        text=text_of(difference.page()),
+        folder=f"{difference.fast}-{difference.slow}-explained",
+        write=lambda folder: write_page(
+            folder, "explanation", difference.page(profiles), difference
+        ),
     )
 
 
 def _study(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     from dsbisect.study_answers import StudyAnswer
 
-    found = StudyAnswer.of(finding)
-    return Answered(value=found.answer, text=found.text, folder=found.folder, write=found.write)
+    answer = StudyAnswer.of(finding)
+    return Answered(value=answer.answer, text=answer.text, folder=answer.folder, write=answer.write)
 
 
 AGAIN: dict[FindingKind, Callable[[Finding, Store, Matrix], Answered]] = {
@@ -163,15 +165,19 @@ def _asked(store: Store, name: str) -> tuple[str, ...]:
 
 def _finding(store: Store, ids: list[str]) -> Finding | None:
     """What the ids belong to; without any, the newest one if no search of rows ended later."""
-    known = store.findings(*AGAIN)
+    findings = store.findings(*AGAIN)
     if ids:
-        wanted = set(ids)
+        wanted_ids = set(ids)
         return next(
-            (finding for finding in reversed(known) if wanted <= {finding.id, *_rests_on(finding)}),
+            (
+                finding
+                for finding in reversed(findings)
+                if wanted_ids <= {finding.id, *_rests_on(finding)}
+            ),
             None,
         )
     rows = [c.finished_at or "" for c in store.campaigns(finished=True) if c.kind == "rows"]
-    newest = known[-1] if known else None
+    newest = findings[-1] if findings else None
     return newest if newest is not None and newest.found_at > max(rows, default="") else None
 
 
@@ -188,14 +194,14 @@ def _rests_on(finding: Finding) -> tuple[str, ...]:
 def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
     """The campaigns named, or the newest answer to each question of the newest series."""
     if ids:
-        found = [(name, store.campaign(name)) for name in ids]
-        for name, campaign in found:
+        stored_campaigns = [(name, store.campaign(name)) for name in ids]
+        for name, campaign in stored_campaigns:
             if campaign is None or campaign.boundary is None:
                 raise UsageError(
                     f"no finished campaign {name} in {store}",
                     hint="`dsbisect results list` shows them",
                 )
-        return [campaign for _, campaign in found if campaign is not None]
+        return [campaign for _, campaign in stored_campaigns if campaign is not None]
     finished = [c for c in store.campaigns(finished=True) if c.kind == "rows"]
     if not finished:
         raise StoreError(

@@ -32,19 +32,19 @@ def history(
     from dsresults.store import Store
 
     with Store.open(store, create=False) as opened:
-        each = (
+        histories = (
             candidate_history(
                 name, opened.samples(candidate_id=name), opened.campaigns_without(name)
             )
             for name in (candidate, candidate[:SHORT])
         )
-        found = next((told for told in each if not told.empty), None)
+        found = next((history for history in histories if not history.empty), None)
         if found is None:
-            boundaries = (each.boundary for each in opened.campaigns())
-            known = {name for each in boundaries if each for name in each.line}
+            boundaries = (campaign.boundary for campaign in opened.campaigns())
+            names_known = {name for boundary in boundaries if boundary for name in boundary.line}
             raise UsageError(
                 f"nothing was ever measured of {candidate!r} in {opened}."
-                f"{suggestion(candidate, known)}",
+                f"{suggestion(candidate, names_known)}",
                 hint="`dsbisect results show CAMPAIGN` lists candidates",
             )
     if as_json:
@@ -78,9 +78,9 @@ def compare(
 
 
 def _campaign(opened: Store, name: str) -> Campaign:
-    found = opened.campaign(opened.whole_id(name))
-    if found is None:
+    campaign = opened.campaign(opened.whole_id(name))
+    if campaign is None:
         raise UsageError(
             f"{opened} holds no campaign {name!r}", hint="`dsbisect results list` shows them"
         )
-    return found
+    return campaign

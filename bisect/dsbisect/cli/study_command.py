@@ -74,7 +74,7 @@ def command_of(
 
     parameters = [*_of_study(kind), *_of_circumstances(circumstances)]
     command.__doc__ = kind.__doc__
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
 
@@ -85,7 +85,9 @@ def _asked(kind: type[Study], words: dict[str, object]) -> Study:
         return kind(**{name: word for name, word in words.items() if word is not None})
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        option = next(each for each in _of_study(kind) if each.name == fault["loc"][0])
+        option = next(
+            candidate for candidate in _of_study(kind) if candidate.name == fault["loc"][0]
+        )
         name = get_args(option.annotation)[1].default  # typer has the option's name there
         raise UsageError(
             f"{name} {fault['input']}: {fault['msg']}", hint=f"`dsbisect {kind.kind} --help`"
@@ -105,7 +107,7 @@ def _of_study(kind: type[Study]) -> Iterator[Parameter]:
     for name in (*own, *inherited, "settings"):
         field = kind.model_fields[name]
         plain, *more = get_args(hints[name])
-        option = next(each for each in more if isinstance(each, ParameterInfo))
+        option = next(setting for setting in more if isinstance(setting, ParameterInfo))
         default = Parameter.empty if field.is_required() else field.default
         if option.parser is not None:  # its default is no text
             plain, default = str, Parameter.empty if field.is_required() else None
@@ -127,14 +129,17 @@ def _with_range(option: ParameterInfo, field: FieldInfo) -> ParameterInfo:
     """The option with the field's own limits; where nothing is the default, nothing is shown."""
     limits = {"min": "ge", "max": "le"}
     changes = {
-        name: next((getattr(each, of) for each in field.metadata if hasattr(each, of)), None)
+        name: next(
+            (getattr(constraint, of) for constraint in field.metadata if hasattr(constraint, of)),
+            None,
+        )
         for name, of in limits.items()
     }
-    shown = not field.is_required() and field.default not in (None, ())
+    is_shown = not field.is_required() and field.default not in (None, ())
     kind: type[Any] = OptionInfo if isinstance(option, OptionInfo) else ArgumentInfo
-    changes["show_default"] = shown and option.parser is None
-    made: ParameterInfo = kind(**{**vars(option), **changes})
-    return made
+    changes["show_default"] = is_shown and option.parser is None
+    parameter_info: ParameterInfo = kind(**{**vars(option), **changes})
+    return parameter_info
 
 
 def _of_circumstances(kind: type[Any]) -> Iterator[Parameter]:
@@ -188,8 +193,8 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
             relock=around.relock, keep=around.keep,
         )  # fmt: skip
         if isinstance(study, Rows):
-            found = study.play(lab)
-            tell = partial(tell_findings, study.request(scene), found, command=command)
+            findings = study.play(lab)
+            tell = partial(tell_findings, study.request(scene), findings, command=command)
         else:
             tell = partial(tell_kept, answered(study, lab))
     tell(around.output, as_json=around.as_json)

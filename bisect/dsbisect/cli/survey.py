@@ -49,7 +49,7 @@ class SurveyWatch:
         # None is complete yet: wide enough for what most of them will say.
         typical = (max(lines, key=len, default=""), "debian-13", "optional-rust, pcre1")
         words = zip_longest(self._table.head, typical, fillvalue="")
-        self._widths = tuple(max(map(len, each)) for each in words)
+        self._widths = tuple(max(map(len, cells)) for cells in words)
         if note:
             self._say(note)
         noun = "line" if len(lines) == 1 else "lines"
@@ -79,8 +79,8 @@ class SurveyWatch:
         if time.monotonic() - self._said < HEARTBEAT_S:
             return
         doing = (
-            f"{source} ({toolchain}): {what}"
-            for (source, toolchain), what in sorted(self._trying.copy().items())
+            f"{source} ({toolchain}): {stage}"
+            for (source, toolchain), stage in sorted(self._trying.copy().items())
         )
         counted = f"{len(self._ended) - 1} of {self._new} done{self._left}"
         self._say("; ".join([counted, *doing]))
@@ -90,8 +90,8 @@ class SurveyWatch:
         from dsbisect.cli.search_progress import spell_left
         from dsbisect.survey.source_survey import left_s
 
-        left = left_s(self._ended, self._new - len(self._ended) + 1, time.monotonic())
-        return "" if left is None else f", {spell_left(left)}"
+        seconds_left = left_s(self._ended, self._new - len(self._ended) + 1, time.monotonic())
+        return "" if seconds_left is None else f", {spell_left(seconds_left)}"
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()
@@ -193,12 +193,12 @@ def survey(  # noqa: PLR0913 - each is an option
     from dsharness.process.command import atomic_write
 
     _check(sample, between, seed, jobs, toolchain if every_toolchain else None)
-    drawn = secrets.randbelow(SEEDS) if seed is None else seed
-    asked = Survey(
+    chosen_seed = secrets.randbelow(SEEDS) if seed is None else seed
+    survey = Survey(
         matrix=load_matrix(matrix, folder=False),
         repository=repo,
         selection=Selection(
-            words=tuple(what or ()), sample=sample or 0, seed=drawn, between=between
+            words=tuple(what or ()), sample=sample or 0, seed=chosen_seed, between=between
         ),
         toolchain=toolchain,
         every_toolchain=every_toolchain,
@@ -208,7 +208,7 @@ def survey(  # noqa: PLR0913 - each is an option
     findings: list[SourceResult] = []
     watch = SurveyWatch()
     try:
-        for finding in run_survey(asked, detect(), watch):
+        for finding in run_survey(survey, detect(), watch):
             findings.append(finding)  # noqa: PERF402 - an error must not lose those so far
     finally:
         findings.sort(key=lambda each: each.place)
@@ -229,7 +229,7 @@ def _write_knowledge(file: Path, findings: Sequence[SourceResult]) -> None:
     from dsharness.products import seen_builds
     from dsharness.products.seen_builds import SeenBuilds, yaml_of
 
-    product = next((each.product for each in findings if each.product), None)
+    product = next((finding.product for finding in findings if finding.product), None)
     before = seen_builds(product) if product else SeenBuilds()
     atomic_write(file, yaml_of(knowledge_of(findings, before)))
 

@@ -92,15 +92,15 @@ def validate(  # noqa: PLR0913 - each is an option
     from dsvalidate.validation import ValidateRequest, check_request, workloads_for
 
     checked = load_matrix(matrix)
-    known = find_row(checked, row)
-    spec = build_spec(known, source, driver, tuple(edit or ()), tuple(patch or ()))
-    asked = bool(edit or patch or source or driver)
+    chosen_row = find_row(checked, row)
+    spec = build_spec(chosen_row, source, driver, tuple(edit or ()), tuple(patch or ()))
+    builds = bool(edit or patch or source or driver)
     request = ValidateRequest(
         matrix=checked,
-        row=known,
-        spec=spec if asked else None,
+        row=chosen_row,
+        spec=spec if builds else None,
         packages=tuple(package or ()),
-        workloads=workloads_for(checked, known, profile),
+        workloads=workloads_for(checked, chosen_row, profile),
         settings=find_settings(checked, settings_id),
         margin_pct=margin,
         max_pairs=pairs,
@@ -123,13 +123,15 @@ def validate(  # noqa: PLR0913 - each is an option
         validated = run(
             request, engine=engine, store=opened, listener=watch, command=given_command()
         )
-    found = validated.validation
-    folder = output or default_folder(f"{found.row}-validated")
+    validation = validated.validation
+    folder = output or default_folder(f"{validation.row}-validated")
     write_answer(folder, validated, signing)
     page = folder / "report.html"
-    text = found.model_dump_json(indent=2) if as_json else f"{answer_text(found)}\n{page}"
+    text = validation.model_dump_json(indent=2) if as_json else f"{answer_text(validation)}\n{page}"
     typer.echo(text)
-    code = {"ship": 0, "do not ship": NOT_TO_BE_SHIPPED}.get(found.answer, ExitCode.INCONCLUSIVE)
+    code = {"ship": 0, "do not ship": NOT_TO_BE_SHIPPED}.get(
+        validation.answer, ExitCode.INCONCLUSIVE
+    )
     raise typer.Exit(code)
 
 
@@ -164,17 +166,17 @@ def verify(
 def _tell(result: Predicate, *, packages_only: bool) -> None:
     from dsharness.plain_text import plain
 
-    asked = result.configuration[0].annotations or {}
-    others = len(result.configuration)
+    annotations = result.configuration[0].annotations or {}
+    files = len(result.configuration)
     typer.echo(f"signed with this key, and about these packages: {result.result}")
-    weaker = "; weaker password hashing accepted" if asked["accept_weaker"] else ""
+    weaker = "; weaker password hashing accepted" if annotations["accept_weaker"] else ""
     lines = (
-        f"validated: {asked['change']} on {asked['row']}, {asked['started_at']}",
+        f"validated: {annotations['change']} on {annotations['row']}, {annotations['started_at']}",
         (
-            f"asked: {', '.join(asked['workloads'])}; settings {asked['settings']}; "
-            f"slower by less than {asked['margin_pct']} % is not worse{weaker}"
+            f"asked: {', '.join(annotations['workloads'])}; settings {annotations['settings']}; "
+            f"slower by less than {annotations['margin_pct']} % is not worse{weaker}"
         ),
-        f"files: {others} of report and evidence "
+        f"files: {files} of report and evidence "
         + ("were not looked at" if packages_only else "as they were signed"),
     )
     for line in lines:

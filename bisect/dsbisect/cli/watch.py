@@ -90,20 +90,22 @@ def watch_run(  # noqa: PLR0913 - each is an option
 
     refuse_unread(on, machines, class_name, refs)
     checked = load_matrix(matrix, folder=False)
-    asked = read_watch(watch, checked)
+    watch_file = read_watch(watch, checked)
     with _searches(on, store, machines, class_name, refs) as (opened, searches):
 
         def tell() -> None:
-            state = _state(opened, asked.id)
-            page = write_watch(output or Path("results") / "watch" / asked.id, state)
+            state = _state(opened, watch_file.id)
+            page = write_watch(output or Path("results") / "watch" / watch_file.id, state)
             text = "\n".join((*told_watch(state), str(page)))
             typer.echo(state.model_dump_json(indent=2) if as_json else text)
 
         again = every is not None
         while True:
             with Watch() as progress:
-                for one in _passes(asked, checked, searches, opened, progress, keep=keep):
-                    tried(one.run, progress.note, again=again)
+                for watch_pass in _passes(
+                    watch_file, checked, searches, opened, progress, keep=keep
+                ):
+                    tried(watch_pass.run, progress.note, again=again)
             tried(tell, _error, again=again)
             if every is None:
                 return
@@ -121,11 +123,11 @@ def watch_check(watch: FileOfWatch, *, matrix: MatrixFile = None, as_json: AsJso
     from dsharness.matrix import load_matrix
 
     checked = load_matrix(matrix, folder=False)
-    asked = read_watch(watch, checked)
+    watch_file = read_watch(watch, checked)
     if as_json:
-        typer.echo(asked.model_dump_json(indent=2))
+        typer.echo(watch_file.model_dump_json(indent=2))
     else:
-        typer.echo("\n".join((f"{watch}: valid", *understood_watch(asked, checked))))
+        typer.echo("\n".join((f"{watch}: valid", *understood_watch(watch_file, checked))))
 
 
 def _error(line: str) -> None:
@@ -147,7 +149,7 @@ def tried(step: Callable[[], object], say: Callable[[str], None], *, again: bool
 
 
 def _passes(
-    asked: WatchFile,
+    watch_file: WatchFile,
     matrix: Matrix,
     searches: Searches,
     store: Store,
@@ -161,13 +163,13 @@ def _passes(
     from dsharness.containers.engine_probe import detect
 
     yield WatchPass(
-        asked=asked, matrix=matrix, searches=searches, store=store,
+        asked=watch_file, matrix=matrix, searches=searches, store=store,
         watcher=progress, keep=keep, say=progress.note,
     )  # fmt: skip
-    if asked.rows:
-        states = OwnStates(watch=asked.id, matrix=matrix, engine=detect(), store=store)
+    if watch_file.rows:
+        states = OwnStates(watch=watch_file.id, matrix=matrix, engine=detect(), store=store)
         yield RowsPass(
-            asked=asked, matrix=matrix, states=states, store=store,
+            asked=watch_file, matrix=matrix, states=states, store=store,
             watcher=progress, keep=keep, say=progress.note,
         )  # fmt: skip
 
@@ -219,13 +221,13 @@ def watch_show(
 
     with Store.open(store, create=False) as opened:
         state = _state(opened, name)
-        known = {alarm.id: alarm for alarm in alarms_of(opened.findings("alarm"))}
+        alarms_by_id = {alarm.id: alarm for alarm in alarms_of(opened.findings("alarm"))}
     if state.series or state.alarms:
         pages = (_written(output, state),) if output else ()
         text = "\n".join((*told_watch(state), *pages))
         typer.echo(state.model_dump_json(indent=2) if as_json else text)
         return
-    alarm = _alarm(known, name)
+    alarm = _alarm(alarms_by_id, name)
     typer.echo(alarm.model_dump_json(indent=2) if as_json else "\n".join(_told(alarm)))
 
 
@@ -255,11 +257,13 @@ def watch_set(
             hint=f"one of {', '.join(BY_A_PERSON)}",
         )
     with Store.open(store, create=False) as opened:
-        known = _alarm({each.id: each for each in alarms_of(opened.findings("alarm"))}, alarm)
-        event = AlarmEvent(alarm=known.id, at=moment(), state=AlarmState(state), note=note)
+        chosen_alarm = _alarm(
+            {candidate.id: candidate for candidate in alarms_of(opened.findings("alarm"))}, alarm
+        )
+        event = AlarmEvent(alarm=chosen_alarm.id, at=moment(), state=AlarmState(state), note=note)
         opened.put(event.finding)
-    told = f"alarm {known.id}: {known.state.value} -> {state}"
-    typer.echo(event.model_dump_json(indent=2) if as_json else told)
+    text = f"alarm {chosen_alarm.id}: {chosen_alarm.state.value} -> {state}"
+    typer.echo(event.model_dump_json(indent=2) if as_json else text)
 
 
 @app.command("release")
@@ -293,22 +297,28 @@ def watch_release(
 
     way = outlet(to)
     with Store.open(store, create=False) as opened:
-        known = _alarm({each.id: each for each in alarms_of(opened.findings("alarm"))}, alarm)
-        if not known.text:
+        chosen_alarm = _alarm(
+            {candidate.id: candidate for candidate in alarms_of(opened.findings("alarm"))}, alarm
+        )
+        if not chosen_alarm.text:
             raise UsageError(
-                f"alarm {known.id} has no text to deliver", hint="`dsbisect watch show` says why"
+                f"alarm {chosen_alarm.id} has no text to deliver",
+                hint="`dsbisect watch show` says why",
             )
         if not send:
-            shown = f"{known.title}\n\n{known.text}\nnot sent to {way}: add --send"
-            typer.echo(known.model_dump_json(indent=2) if as_json else shown)
+            text = f"{chosen_alarm.title}\n\n{chosen_alarm.text}\nnot sent to {way}: add --send"
+            typer.echo(chosen_alarm.model_dump_json(indent=2) if as_json else text)
             return
-        place = way.send(known)
+        place = way.send(chosen_alarm)
         event = AlarmEvent(
-            alarm=known.id, at=moment(), state=AlarmState.REPORTED, note=f"delivered: {place}"
+            alarm=chosen_alarm.id,
+            at=moment(),
+            state=AlarmState.REPORTED,
+            note=f"delivered: {place}",
         )
         opened.put(event.finding)
-    told = f"alarm {known.id}: {event.note}"
-    typer.echo(event.model_dump_json(indent=2) if as_json else told)
+    line = f"alarm {chosen_alarm.id}: {event.note}"
+    typer.echo(event.model_dump_json(indent=2) if as_json else line)
 
 
 def _written(folder: Path, state: WatchState) -> str:
@@ -323,19 +333,19 @@ def _state(store: Store, name: str) -> WatchState:
     from dsresults.watch.watch_state import watch_state
     from dsresults.watch.watched_series import tips_of
 
-    known = store.findings("watched", "alarm")
-    return watch_state(name, tips_of(known, name), alarms_of(known))
+    findings = store.findings("watched", "alarm")
+    return watch_state(name, tips_of(findings, name), alarms_of(findings))
 
 
-def _alarm(known: dict[str, Alarm], name: str) -> Alarm:
-    found = [alarm for key, alarm in known.items() if key.startswith(name)]
-    if len(found) != 1:
-        listed = ", ".join(known) or "none"
+def _alarm(alarms_by_id: dict[str, Alarm], name: str) -> Alarm:
+    matches = [alarm for key, alarm in alarms_by_id.items() if key.startswith(name)]
+    if len(matches) != 1:
+        listed = ", ".join(alarms_by_id) or "none"
         raise UsageError(
-            f"{name}: no alarm" if not found else f"{name}: {len(found)} alarms begin so",
+            f"{name}: no alarm" if not matches else f"{name}: {len(matches)} alarms begin so",
             hint=f"there are: {listed}",
         )
-    return found[0]
+    return matches[0]
 
 
 def _told(alarm: Alarm) -> list[str]:

@@ -47,14 +47,14 @@ def from_log(
     if output is not None:
         atomic_write(output, text)
     if as_json:
-        said = {
+        document = {
             "operations": load.operations,
             "unread_lines": load.unread,
             "left_out": load.left_out,
             "per_second": load.per_second,
             "workload": load.workload.model_dump(mode="json"),
         }
-        typer.echo(json.dumps(said, indent=2))
+        typer.echo(json.dumps(document, indent=2))
         return
     if output is None:
         typer.echo(text, nl=False)
@@ -90,8 +90,8 @@ def check(
         _refuse_unfit(checked, row, load)
     notes = _notes(checked, load)
     if as_json:
-        said = {"valid": True, "workload": load.model_dump(mode="json"), "notes": notes}
-        typer.echo(json.dumps(said, indent=2))
+        document = {"valid": True, "workload": load.model_dump(mode="json"), "notes": notes}
+        typer.echo(json.dumps(document, indent=2))
         return
     fits = f"; {row} can answer it" if row else ""
     typer.echo("\n".join((f"{file}: valid{fits}", *_understood(load), *notes)))
@@ -110,7 +110,7 @@ def _understood(load: Workload) -> list[str]:
     """What is asked for, and how fast."""
     from dsharness.model import LdaploadWorkload
 
-    asked = load.requests if isinstance(load, LdaploadWorkload) else ()
+    requests = load.requests if isinstance(load, LdaploadWorkload) else ()
     pace = "as answers come" if load.rate is None else f"{load.rate:g} operations/s"
     if load.share_pct is not None:
         pace = f"{load.share_pct:g} % of what the slower end answers"
@@ -118,7 +118,7 @@ def _understood(load: Workload) -> list[str]:
     return [
         f"  {load.id}: {load.title}",
         f"  by {load.tool}, {load.connections} connections, {pace}{writes}",
-        *(f"  {each}" for each in asked),
+        *(f"  {request}" for request in requests),
     ]
 
 
@@ -127,12 +127,12 @@ def _notes(matrix: Matrix, load: Workload) -> list[str]:
     from dsharness.yaml_files.problems import suggestion
 
     control = getattr(load, "control", None)
-    known = [each.id for each in matrix.workloads]
+    workload_ids = [workload.id for workload in matrix.workloads]
     _, _, users = load.named.rpartition("@")
-    if control is None or control.removesuffix(f"-{users}") in known:
+    if control is None or control.removesuffix(f"-{users}") in workload_ids:
         return []
     note = (
         f"note: the control {control!r} is no workload of the matrix: a report compares with it "
-        f"only if its own file is measured too.{suggestion(control, known)}"
+        f"only if its own file is measured too.{suggestion(control, workload_ids)}"
     )
     return [note]

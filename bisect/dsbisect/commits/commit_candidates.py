@@ -94,7 +94,9 @@ class Sources:
         layouts = range(1, number + 1)
         names = {f"{candidate}-layout-{layout}": layout for layout in layouts}
         for name, layout in names.items():
-            along = tuple(each for each in layouts if clean and each != layout)
+            along = tuple(
+                other_layout for other_layout in layouts if clean and other_layout != layout
+            )
             self.specimens[name] = Specimen(tree=tree, clean=clean, layout=layout, along=along)
         return tuple(names)
 
@@ -112,8 +114,8 @@ class Sources:
         usual = self.usual_toolchain
         for candidate, origin in self.origins.items():
             if origin.toolchain_id != usual:
-                other = f"built by {origin.toolchain_id}, the others by {usual}"
-                notes.setdefault(f"{other}: their libraries differ too", []).append(candidate)
+                difference = f"built by {origin.toolchain_id}, the others by {usual}"
+                notes.setdefault(f"{difference}: their libraries differ too", []).append(candidate)
         return tuple(f"{note}: {', '.join(names)}" for note, names in notes.items())
 
     @property
@@ -174,8 +176,8 @@ class SourceSupply(Sources):
             for tree in trees
         ):
             return ()
-        others = (each for each in self.toolchains if each != later)
-        self.toolchains = (later, *others)
+        earlier = (toolchain for toolchain in self.toolchains if toolchain != later)
+        self.toolchains = (later, *earlier)
         self._identities.clear()
         return odd
 
@@ -192,10 +194,10 @@ class SourceSupply(Sources):
             choices = choices_of(source.tree.read, self.toolchains)
         except (BuildError, EditError, SourceError):
             return False
-        known = ((choice, self._toolsets.get(choice.toolchain.id)) for choice in choices)
+        toolsets = ((choice, self._toolsets.get(choice.toolchain.id)) for choice in choices)
         return any(
             toolset and find(source.order(choice, toolset).key) is not None
-            for choice, toolset in known
+            for choice, toolset in toolsets
         )
 
     def check(self, candidate: str, golden: Golden) -> None:
@@ -207,14 +209,14 @@ class SourceSupply(Sources):
         """The candidate's build: unchanged, or with the known repairs."""
         specimen = self.specimens[candidate]
         try:
-            made, choice = self._built(specimen, specimen.tree, (), progress)
+            build_and_toolset, choice = self._built(specimen, specimen.tree, (), progress)
         except UnbuildableError:
             repaired, applied = self._repaired(specimen.tree)
             if not applied:
                 raise
             progress(f"building again with {', '.join(patch.name for patch in applied)}")
-            made, choice = self._built(specimen, repaired, applied, progress)
-        build, toolset = made
+            build_and_toolset, choice = self._built(specimen, repaired, applied, progress)
+        build, toolset = build_and_toolset
         origin = build.provenance.model_copy(update={"toolchain_id": choice.toolchain.id})
         build = build.model_copy(update={"provenance": origin})
         self.builds[candidate], self.choices[candidate] = build, choice
@@ -244,8 +246,8 @@ class SourceSupply(Sources):
     def _comparable(self, choices: tuple[BuildChoice, ...]) -> tuple[BuildChoice, ...]:
         """The choices that lack no optional part of the others: that would be another server."""
         have = frozenset[str]().union(*(choice.needs.optional for choice in self.choices.values()))
-        left = tuple(choice for choice in choices if not choice.left_out & have)
-        if not left:
+        comparable = tuple(choice for choice in choices if not choice.left_out & have)
+        if not comparable:
             raise UnbuildableError(
                 f"unbuildable: no toolchain fits it with {', '.join(sorted(have))}, which others "
                 "of this search have",
@@ -253,7 +255,7 @@ class SourceSupply(Sources):
                 "docs/builds.md",
                 lasting=False,
             )
-        return left
+        return comparable
 
     def _source(self, specimen: Specimen, tree: Tree, applied: tuple[AppliedPatch, ...]) -> _Source:
         """A source with everything that is applied to it."""
@@ -267,11 +269,11 @@ class SourceSupply(Sources):
         applied: list[AppliedPatch] = []
         for repair in self.repairs:
             try:
-                done = repair(tree)
+                repaired = repair(tree)
             except (SourceError, EditError):
                 continue  # it does not fit here; the tree stays unchanged
-            if done is not None:
-                tree, patch = done
+            if repaired is not None:
+                tree, patch = repaired
                 applied.append(patch)
         return tree, tuple(applied)
 
@@ -283,7 +285,7 @@ class SourceSupply(Sources):
         return self._toolsets[toolchain.id]
 
     def _identity(self, specimen: Specimen) -> str:
-        toolchains = [each.model_dump(mode="json") for each in self.toolchains]
+        toolchains = [toolchain.model_dump(mode="json") for toolchain in self.toolchains]
         try:
             patches = [patch.sha256 for patch in self.patches(specimen.tree)]
         except EditError as error:  # raised when the candidate is asked for

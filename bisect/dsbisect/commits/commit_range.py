@@ -43,24 +43,24 @@ from dsresults.commits_result import EqualCommits
 LEAST, MOST = 0.01, 100.0  # above this a wrong guess would cost more than a right one saves
 
 
-def weight(files: Iterable[str], table: Mapping[str, float], other: float) -> float:
+def weight(files: Iterable[str], table: Mapping[str, float], fallback: float) -> float:
     """The weight of the most suspicious file; the first pattern that matches a file decides."""
-    return max((_weight_of(path, table, other) for path in files), default=other)
+    return max((_weight_of(path, table, fallback) for path in files), default=fallback)
 
 
 def prior_of(
     candidates: Mapping[str, Iterable[str]], source: SourceFacts, own: Mapping[str, float]
 ) -> dict[str, float]:
     """Each candidate's weight, by the files that differ from the one before; ``own`` goes first."""
-    known = source.hot_paths
-    table = {**own, **{pattern: known[pattern] for pattern in known if pattern not in own}}
+    hot_paths = source.hot_paths
+    table = {**own, **{pattern: hot_paths[pattern] for pattern in hot_paths if pattern not in own}}
     return {name: weight(files, table, source.other_paths) for name, files in candidates.items()}
 
 
-def prior_table(wanted: Iterable[str]) -> dict[str, float]:
+def prior_table(texts: Iterable[str]) -> dict[str, float]:
     """The user's own patterns; UsageError says what is wrong."""
     own: dict[str, float] = {}
-    for text in wanted:
+    for text in texts:
         pattern, _, value = text.rpartition("=")
         try:
             own[pattern] = float(value)
@@ -75,8 +75,8 @@ def prior_table(wanted: Iterable[str]) -> dict[str, float]:
     return own
 
 
-def _weight_of(path: str, table: Mapping[str, float], other: float) -> float:
-    return next((value for pattern, value in table.items() if fnmatchcase(path, pattern)), other)
+def _weight_of(path: str, table: Mapping[str, float], fallback: float) -> float:
+    return next((value for pattern, value in table.items() if fnmatchcase(path, pattern)), fallback)
 
 
 @dataclass(kw_only=True)
@@ -140,13 +140,13 @@ class Range:
         return tuple(
             EqualCommits(
                 candidate=candidate,
-                commits=each.commits,
+                commits=group.commits,
                 kinds=self.source.kinds_of(
-                    path for commit in each.commits[1:] for path in self.repository.files(commit)
+                    path for commit in group.commits[1:] for path in self.repository.files(commit)
                 ),
             )
-            for candidate, each in self.groups.items()
-            if len(each.commits) > 1
+            for candidate, group in self.groups.items()
+            if len(group.commits) > 1
         )
 
     def tree(self, candidate: str) -> Tree:
@@ -164,27 +164,27 @@ class Range:
 
     def members(self, candidate: str, answer: str | None) -> tuple[str, ...]:
         """The commits a suspect stands for: an unmeasured one for all of its class."""
-        known = self.groups.get(candidate)
-        if known is None or candidate == answer:
+        group = self.groups.get(candidate)
+        if group is None or candidate == answer:
             return (self.hashes[candidate],)
-        return known.commits
+        return group.commits
 
     def sides(self, candidate: str) -> tuple[tuple[str, ...], ...]:
         """The lines through a merge's side branches, as candidates."""
         known = self._known.get(candidate, (self.good,))
         lines = side_lines(self.repository, self.hashes[candidate], *known)
-        return tuple(self.collapsed(each) for each in lines)
+        return tuple(self.collapsed(line) for line in lines)
 
-    def collapsed(self, whole: Line) -> tuple[str, ...]:
+    def collapsed(self, line: Line) -> tuple[str, ...]:
         """A line of commits as a line of candidates; both ends are kept."""
-        commits = whole.commits
+        commits = line.commits
         keys = server_keys(self.repository, commits, paths=self.paths)
         names = []
-        for each in collapse(commits, keys.__getitem__):
-            name = each.first[:SHORT]
-            self.hashes[name] = each.first
-            self.groups.setdefault(name, each)
-            self._known.setdefault(name, whole.known)
+        for commit_class in collapse(commits, keys.__getitem__):
+            name = commit_class.first[:SHORT]
+            self.hashes[name] = commit_class.first
+            self.groups.setdefault(name, commit_class)
+            self._known.setdefault(name, line.known)
             names.append(name)
         # With --paths the last class may differ elsewhere; and if all is equal from end to end,
         # both ends are still needed to say so.
@@ -201,8 +201,8 @@ def laid_range(ask: CommitsRequest, repository: Repository | None = None) -> Ran
     repository = repository or Repository.open(ask.repository)
     for fix in ask.fixes:
         repository.revision(fix)
-    named = {name: repository.named(name) for name in (ask.good, ask.bad)}
-    good, bad = (named[name].hash for name in (ask.good, ask.bad))
+    revisions = {name: repository.named(name) for name in (ask.good, ask.bad)}
+    good, bad = (revisions[name].hash for name in (ask.good, ask.bad))
     for end in (good, bad):
         source = source_facts(repository.product(end))
     if source is None:
@@ -210,9 +210,11 @@ def laid_range(ask: CommitsRequest, repository: Repository | None = None) -> Ran
     lines = lines_between(repository, good, bad)
     if lines[0].commits[0] == bad:
         good, bad = bad, good
-    whole, notes = _that_count(repository, lines)
-    taken = tuple(
-        f"{name} was taken for {each.taken_for}" for name, each in named.items() if each.taken_for
+    counting_lines, notes = _that_count(repository, lines)
+    remarks = tuple(
+        f"{name} was taken for {revision.taken_for}"
+        for name, revision in revisions.items()
+        if revision.taken_for
     )
     scope = Range(
         repository=repository,
@@ -220,10 +222,10 @@ def laid_range(ask: CommitsRequest, repository: Repository | None = None) -> Ran
         good=good,
         bad=bad,
         paths=ask.paths,
-        commits=sum(count(repository, each.known[-1], each.commits[-1]) for each in whole),
-        notes=(*taken, *notes),
+        commits=sum(count(repository, line.known[-1], line.commits[-1]) for line in counting_lines),
+        notes=(*remarks, *notes),
     )
-    scope.lines = tuple(scope.collapsed(each) for each in whole)
+    scope.lines = tuple(scope.collapsed(line) for line in counting_lines)
     for point in scope.points:
         scope.tree(point)
     return scope
@@ -236,14 +238,14 @@ def _that_count(
     notes = tuple(note for line in lines for note in line.notes)
     if len(lines) == 1:
         return lines, notes
-    for left, (kept, other) in {"good": lines, "bad": lines[::-1]}.items():
-        begin, end = other.commits[0], other.commits[-1]
+    for side, (kept_line, other_line) in {"good": lines, "bad": lines[::-1]}.items():
+        begin, end = other_line.commits[0], other_line.commits[-1]
         if len(set(server_keys(repository, (begin, end)).values())) == 1:
             note = (
-                f"{left} {end[:SHORT]} makes the same server as {begin[:SHORT]}, where good and "
-                f"bad have parted: the search goes from there to {kept.commits[-1][:SHORT]}"
+                f"{side} {end[:SHORT]} makes the same server as {begin[:SHORT]}, where good and "
+                f"bad have parted: the search goes from there to {kept_line.commits[-1][:SHORT]}"
             )
-            return (kept,), (note,)
+            return (kept_line,), (note,)
     return lines, notes
 
 
@@ -310,7 +312,7 @@ def _crossing(ask: CommitsRequest, scope: Range) -> tuple[str, ...]:
 
 def expected_text(forecast: CommitsForecast) -> str:
     """The forecast for a screen; the first line has the totals."""
-    merged = {each.candidate: each for each in forecast.equal}
+    merged = {equal_commits.candidate: equal_commits for equal_commits in forecast.equal}
     head = (
         f"{forecast.commits} commits, {len(forecast.candidates)} candidates: about "
         f"{forecast.builds} builds, {forecast.clean_builds} clean ones, "

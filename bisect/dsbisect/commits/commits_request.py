@@ -143,13 +143,19 @@ def repairs_of(ask: CommitsRequest, repository: Repository) -> tuple[Repair, ...
     return tuple(repair(revision) for revision in ask.fixes)
 
 
-def untried(ask: CommitsRequest, trees: Iterable[Tree], tried: Collection[str]) -> tuple[str, ...]:
+def untried(
+    ask: CommitsRequest, trees: Iterable[Tree], tried_ids: Collection[str]
+) -> tuple[str, ...]:
     """The other toolchains that fit one of these trees: what may help where none could be built."""
     fit: set[str] = set()
     for tree in trees:
         with contextlib.suppress(BuildError):
             fit |= {choice.toolchain.id for choice in choices_of(tree.read, ask.matrix.toolchains)}
-    return tuple(each.id for each in ask.matrix.toolchains if each.id in fit.difference(tried))
+    return tuple(
+        toolchain.id
+        for toolchain in ask.matrix.toolchains
+        if toolchain.id in fit.difference(tried_ids)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,14 +169,14 @@ class Surroundings:
 
 def surroundings_of(ask: CommitsRequest, trees: tuple[Tree, ...]) -> Surroundings:
     """The same libraries and the same database on both sides, where that is possible."""
-    known = ask.matrix.toolchains
+    toolchains_known = ask.matrix.toolchains
     if ask.toolchain is not None:
-        known = (named(ask.toolchain, known),)
+        toolchains_known = (named(ask.toolchain, toolchains_known),)
     ends = []
     for tree in trees:
         with contextlib.suppress(BuildError):  # raised when it is built; the search moves inwards
-            ends.append(choices_of(tree.read, known))
-    toolchains, crossing = for_range(ends, known)
+            ends.append(choices_of(tree.read, toolchains_known))
+    toolchains, crossing = for_range(ends, toolchains_known)
     library, change = for_databases([choices[0].needs.databases for choices in ends])
     options = ask.settings.options
     if library is None or DATABASE in options:

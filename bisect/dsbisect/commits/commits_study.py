@@ -69,14 +69,14 @@ class CommitsResult:
     @classmethod
     def of_run(cls, campaigns: Sequence[Campaign], store: Store) -> CommitsResult:
         """The answer of a shared run that has asked these."""
-        first, known = campaigns[0].id, store.findings("commits")
-        return cls.kept(next(each for each in known if first in each.campaigns), store)
+        first, findings = campaigns[0].id, store.findings("commits")
+        return cls.kept(next(finding for finding in findings if first in finding.campaigns), store)
 
     @classmethod
     def kept(cls, finding: Finding, store: Store) -> CommitsResult:
         """The answer as it was found, from the store."""
-        asked = (store.campaign(each) for each in finding.campaigns)
-        campaigns = tuple(each for each in asked if each is not None)
+        stored_campaigns = (store.campaign(campaign) for campaign in finding.campaigns)
+        campaigns = tuple(campaign for campaign in stored_campaigns if campaign is not None)
         samples, images = store.measured_in(campaigns)
         return cls(
             findings=value_of(CommitFindings, finding),
@@ -99,7 +99,7 @@ def run_commits(
     """Search the range, follow merges and further steps, prove every culprit."""
     if ask.profile:
         check_profiler()
-    begun = time.monotonic()
+    begun_s = time.monotonic()
     points = scope.points
     common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
     supply = source_supply(engine, ask, common, scope.repository)
@@ -139,14 +139,14 @@ def run_commits(
     samples = tuple(
         sample for campaign in study.campaigns for sample in store.samples(campaign_id=campaign.id)
     )
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - begun_s
     findings = findings.model_copy(
         update={
             "notes": (*findings.notes, *common.notes, *supply.remarks),
             "builds": len({build.key for build in supply.builds.values()}),
             "samples": len(samples),
             "seconds": round(seconds, 1),
-            "spent": _time_spent(study, laboratory, begun, seconds),
+            "spent": _time_spent(study, laboratory, begun_s, seconds),
         }
     )
     if study.campaigns:
@@ -161,7 +161,7 @@ def run_commits(
 
 
 def _time_spent(
-    study: CommitsStudy, laboratory: Laboratory, begun: float, seconds: float
+    study: CommitsStudy, laboratory: Laboratory, begun_s: float, seconds: float
 ) -> TimeSpent:
     each_s = laboratory.spent.each_s
     return TimeSpent(
@@ -169,8 +169,8 @@ def _time_spent(
         fills_s=round(each_s["fills"], 1),
         runs_s=round(each_s["runs"], 1),
         rest_s=round(seconds - sum(each_s.values()), 1),
-        named_s=round((study.named_at or begun) - begun, 1),
-        proved_s=None if study.proved_at is None else round(study.proved_at - begun, 1),
+        named_s=round((study.named_at or begun_s) - begun_s, 1),
+        proved_s=None if study.proved_at is None else round(study.proved_at - begun_s, 1),
     )
 
 
@@ -194,14 +194,14 @@ class CommitsStudy:
     proved_at: float | None = None  # the same for its proof
 
     def run(self) -> CommitFindings:
-        scope, asked = self.scope, (self._boundary, self._sides, self._blamed)
-        found = (
-            hunt_parted(scope.points, scope.lines, *asked, tell=self.tell)
+        scope, questions = self.scope, (self._boundary, self._sides, self._blamed)
+        hunted = (
+            hunt_parted(scope.points, scope.lines, *questions, tell=self.tell)
             if scope.parted
-            else hunt(scope.line, *asked)
+            else hunt(scope.line, *questions)
         )
         self.named_at = self.named_at or self.now()
-        whole, ends = self._with_layouts(found.whole)
+        boundary, ends = self._with_layouts(hunted.whole)
         return CommitFindings(
             repository=self.ask.repository,
             project=self._names.project,
@@ -213,10 +213,10 @@ class CommitsStudy:
             settings=self.ask.settings.id,
             commits=scope.commits,
             equal=scope.equal,
-            whole=whole,
+            whole=boundary,
             ends_compared=ends,
             culprits=tuple(self.culprits),
-            notes=(*scope.notes, *found.notes),
+            notes=(*scope.notes, *hunted.notes),
             campaigns=tuple(campaign.id for campaign in self.campaigns),
         )
 
@@ -231,13 +231,15 @@ class CommitsStudy:
     def steps(self) -> Sequence[Campaign]:
         """The campaign of each culprit; the first one where nobody is to blame."""
         blamed = [culprit.boundary for culprit in self.culprits]
-        return [each for each in self.campaigns if each.boundary in blamed] or self.campaigns[:1]
+        return [
+            campaign for campaign in self.campaigns if campaign.boundary in blamed
+        ] or self.campaigns[:1]
 
     @property
     def _names(self) -> ReleaseNames:
         repository = self.scope.repository
-        known = product(repository.product(self.scope.bad))
-        return ReleaseNames(repository=repository, source=self.scope.source, product=known)
+        facts = product(repository.product(self.scope.bad))
+        return ReleaseNames(repository=repository, source=self.scope.source, product=facts)
 
     def _boundary(self, line: tuple[str, ...]) -> Boundary:
         for candidate in line:
@@ -306,8 +308,8 @@ class CommitsStudy:
             if not parents:
                 continue
             before, after = parents[0][:SHORT], commit[:SHORT]
-            for name, whole in ((before, parents[0]), (after, commit)):
-                self.scope.hashes[name] = whole
+            for name, digest in ((before, parents[0]), (after, commit)):
+                self.scope.hashes[name] = digest
                 self._add(name)
             title = f"its backport {after} against its parent"
             asks.append(partial(
@@ -342,24 +344,24 @@ class CommitsStudy:
         several = self._several(boundary)
         return prove(case, self.supply, self._compare, self.prepare, several, self.together)
 
-    def _with_layouts(self, whole: Boundary) -> tuple[Boundary, Comparison | None]:
+    def _with_layouts(self, boundary: Boundary) -> tuple[Boundary, Comparison | None]:
         """An answer that only other builds can decide, with several of both ends."""
-        scope, size = self.scope, whole.smallest_visible_pct
-        if whole.direction != "unknown" or whole.shape != "builds" or self.culprits:
-            return whole, None
+        scope, size = self.scope, boundary.smallest_visible_pct
+        if boundary.direction != "unknown" or boundary.shape != "builds" or self.culprits:
+            return boundary, None
         if not self.ask.proof or scope.parted or not size:
-            return whole, None
-        ends = (whole.line[0], whole.line[-1])
+            return boundary, None
+        ends = (boundary.line[0], boundary.line[-1])
         trees = {name: scope.tree(name) for name in ends}
-        several = self._several_of(math.log1p(size / 100), whole.metric)
+        several = self._several_of(math.log1p(size / 100), boundary.metric)
         compared = compare_ends(ends, trees, self.supply, several)
-        return equal_ends(whole, compared, self.options.level), compared
+        return equal_ends(boundary, compared, self.options.level), compared
 
     def _several(self, boundary: Boundary) -> SeveralBuilds | None:
         """How to prove a step that one build of each side could mislead about."""
         step = abs(math.log(boundary.effect)) if boundary.effect else 0.0
-        known = self.ask.scatter_pct
-        scatter = None if known is None else math.log1p(known / 100)
+        scatter_pct = self.ask.scatter_pct
+        scatter = None if scatter_pct is None else math.log1p(scatter_pct / 100)
         if not step or not needs_several(step, scatter):
             return None
         sign = 1 if boundary.direction == "slower" else -1

@@ -65,10 +65,10 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
         yield "    made after the branches have parted: good has it, bad does not"
     if culprit.proof:
         yield "  proof:"
-        yield from (line for each in culprit.proof for line in _comparison(each))
+        yield from (line for comparison in culprit.proof for line in _comparison(comparison))
     if culprit.backports:
         yield "  backports:"
-        yield from (line for each in culprit.backports for line in _comparison(each))
+        yield from (line for comparison in culprit.backports for line in _comparison(comparison))
 
 
 def _commit(facts: Suspect) -> Iterator[str]:
@@ -79,33 +79,34 @@ def _commit(facts: Suspect) -> Iterator[str]:
     yield f"  files:   {_files(facts)}"
     if facts.link:
         yield f"  link:    {facts.link}"
-    for number, each in enumerate(facts.releases):
-        yield f"  {'' if number else 'in:':<9}{each.text}"
+    for number, release in enumerate(facts.releases):
+        yield f"  {'' if number else 'in:':<9}{release.text}"
     if facts.elsewhere:
-        yield f"  also as: {', '.join(each[:12] for each in facts.elsewhere)}"
+        yield f"  also as: {', '.join(commit[:12] for commit in facts.elsewhere)}"
 
 
 def _files(facts: Suspect) -> str:
-    shown = facts.counting[:FILES_SHOWN]
-    more = len(facts.counting) - len(shown)
-    parts = [", ".join(shown) + (f" and {more} more" if more else "")] if shown else []
+    files_shown = facts.counting[:FILES_SHOWN]
+    more = len(facts.counting) - len(files_shown)
+    parts = [", ".join(files_shown) + (f" and {more} more" if more else "")] if files_shown else []
     if facts.unread:
-        word = f" other{'s' if facts.unread > 1 else ''}" if shown else ""
+        word = f" other{'s' if facts.unread > 1 else ''}" if files_shown else ""
         parts.append(f"{facts.unread}{word} that the server does not read")
     return ("; " if more else " and ").join(parts) or "none"
 
 
-def _comparison(each: Comparison) -> Iterator[str]:
+def _comparison(comparison: Comparison) -> Iterator[str]:
     interval = ""
-    if each.counts is not None:
-        interval = f" (intervals {count_intervals(each.counts)})"
-    elif each.size and each.interval is not None:
-        interval = f" (interval {each.interval[0]:.2f} to {each.interval[1]:.2f})"
-    yield f"    {each.title}: {each.outcome_text}{interval}; {MARK[each.confirms]}"
-    if each.how:
-        yield f"      {each.how}"
-    if each.note:
-        yield from (f"      {line}" for line in each.note.splitlines())
+    if comparison.counts is not None:
+        interval = f" (intervals {count_intervals(comparison.counts)})"
+    elif comparison.size and comparison.interval is not None:
+        interval = f" (interval {comparison.interval[0]:.2f} to {comparison.interval[1]:.2f})"
+    outcome = f"{comparison.outcome_text}{interval}"
+    yield f"    {comparison.title}: {outcome}; {MARK[comparison.confirms]}"
+    if comparison.how:
+        yield f"      {comparison.how}"
+    if comparison.note:
+        yield from (f"      {line}" for line in comparison.note.splitlines())
 
 
 def _range(findings: CommitFindings) -> Iterator[str]:
@@ -144,7 +145,7 @@ def findings_data(matrix: Matrix, outcome: CommitsResult) -> ReportData:
         section.model_copy(update={"comparison": section.comparison.looked_at()})
         for section in data.sections
     )
-    whole = data.model_copy(
+    report = data.model_copy(
         update={"commits": findings, "title": findings.title, "sections": sections}
     )
-    return whole.asked_by(command)
+    return report.asked_by(command)

@@ -50,57 +50,57 @@ def hunt_parted(
     ``tell`` is told on which side, before it is searched.
     """
     good, base, bad = points
-    whole = search(points)
-    changed = changed_sides(whole, lines)
-    if len(changed) > 1 and base not in whole.unmeasured:
-        whole = search((good, bad))  # both sides may have the same change
-        if not whole.found:
+    boundary = search(points)
+    changed = changed_sides(boundary, lines)
+    if len(changed) > 1 and base not in boundary.unmeasured:
+        boundary = search((good, bad))  # both sides may have the same change
+        if not boundary.found:
             note = (
                 f"good and bad both differ from {base}, where they have parted: "
                 f"`--good {base}` searches what changed on the way to bad"
             )
-            return Hunt(whole=whole, boundaries=(whole,), notes=(note,))
+            return Hunt(whole=boundary, boundaries=(boundary,), notes=(note,))
     if not changed:
-        return Hunt(whole=whole, boundaries=(whole,))
-    note = _side(points, whole, changed)
+        return Hunt(whole=boundary, boundaries=(boundary,))
+    note = _side(points, boundary, changed)
     tell(note)
     boundaries, culprits = _each(changed, search, sides, blamed)
-    if not any(each.found for each in boundaries):
-        why = f"good and bad differ, but no step was found on either side: {whole.summary}"
+    if not any(answer.found for answer in boundaries):
+        why = f"good and bad differ, but no step was found on either side: {boundary.summary}"
         undecided = {"found": False, "direction": "unknown", "summary": why}
-        whole = whole.model_copy(update=undecided)
+        boundary = boundary.model_copy(update=undecided)
     unmeasured = {
-        name: why for each in (whole, *boundaries) for name, why in each.unmeasured.items()
+        name: why for answer in (boundary, *boundaries) for name, why in answer.unmeasured.items()
     }
     return Hunt(
-        whole=whole.model_copy(update={"unmeasured": unmeasured}),
+        whole=boundary.model_copy(update={"unmeasured": unmeasured}),
         culprits=culprits,
-        boundaries=(whole, *boundaries),
+        boundaries=(boundary, *boundaries),
         notes=(note,),
     )
 
 
-def changed_sides(whole: Boundary, lines: Sequence[Line]) -> tuple[Line, ...]:
+def changed_sides(boundary: Boundary, lines: Sequence[Line]) -> tuple[Line, ...]:
     """The lines over which the cost changes, by a search of [good, base, bad].
 
     A second step that is more likely than not counts, so that no side is called unchanged then.
     Both where it cannot be told on which side the step lies.
     """
-    if not whole.found:
+    if not boundary.found:
         return ()
-    if whole.before is None or whole.after is None:
+    if boundary.before is None or boundary.after is None:
         return tuple(lines)
-    low, high = whole.line.index(whole.before), whole.line.index(whole.after)
-    parts = [whole.line[low : high + 1], *_unexplained(whole)]
-    likely = [name for name in whole.also if whole.chances.get(name, 0.0) >= LIKELY]
-    parts += [whole.line[at - 1 : at + 1] for at in map(whole.line.index, likely)]
+    low, high = boundary.line.index(boundary.before), boundary.line.index(boundary.after)
+    parts = [boundary.line[low : high + 1], *_unexplained(boundary)]
+    likely = [name for name in boundary.also if boundary.chances.get(name, 0.0) >= LIKELY]
+    parts += [boundary.line[place - 1 : place + 1] for place in map(boundary.line.index, likely)]
     return tuple(line for line in lines if any({line[0], line[-1]} <= set(part) for part in parts))
 
 
-def _side(points: Line, whole: Boundary, changed: Sequence[Line]) -> str:
+def _side(points: Line, boundary: Boundary, changed: Sequence[Line]) -> str:
     """A sentence that says on which side of where they have parted the cost changes."""
     good, base, bad = points
-    if base in whole.unmeasured:
+    if base in boundary.unmeasured:
         return f"{base}, where they have parted, cannot be measured: both sides are searched"
     if len(changed) > 1:
         return f"the cost changes on both sides of {base}: bad's is searched first"
@@ -160,15 +160,15 @@ def _unexplained(boundary: Boundary) -> list[Line]:
     line = boundary.line
     if boundary.before is None or boundary.after is None:
         return []
-    known = {verdict.candidate: verdict for verdict in boundary.verdicts}
+    verdicts = {verdict.candidate: verdict for verdict in boundary.verdicts}
     low, high = line.index(boundary.before), line.index(boundary.after)
     first = Verdict(
         candidate=line[0], outcome=Outcome.INCONCLUSIVE, why="the line's first end",
         ratio_to_first=1.0, interval=(1.0, 1.0),
     )  # fmt: skip
     ends = (
-        (line[: low + 1], first, known.get(line[low])),
-        (line[high:], known.get(line[high]), known.get(line[-1])),
+        (line[: low + 1], first, verdicts.get(line[low])),
+        (line[high:], verdicts.get(line[high]), verdicts.get(line[-1])),
     )
     return [
         part for part, begin, end in ends if len(part) > 1 and begin and end and _apart(begin, end)

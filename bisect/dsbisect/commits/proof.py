@@ -98,34 +98,36 @@ def compare_ends(
 ) -> Comparison:
     """Both ends of a line in several layouts, which tells whether one costs more."""
     title = "the last end against the first, {} layouts of each, built from nothing"
-    found = _layouts(*ends, trees, supply, several, title=title)
-    known = found.outcome in {"slower", "faster", "none"}
-    return found.model_copy(update={"confirms": found.outcome == "none" if known else None})
+    comparison = _layouts(*ends, trees, supply, several, title=title)
+    is_known = comparison.outcome in {"slower", "faster", "none"}
+    return comparison.model_copy(
+        update={"confirms": comparison.outcome == "none" if is_known else None}
+    )
 
 
-def equal_ends(whole: Boundary, ends: Comparison, level: float) -> Boundary:
+def equal_ends(boundary: Boundary, ends: Comparison, level: float) -> Boundary:
     """An answer that was left open because builds differ, with what several of each end say.
 
     Where they agree, a step is left if the search had one left and their interval misses it too.
     """
-    if ends.outcome != "none" or ends.interval is None or whole.confidence is None:
-        return whole
-    step = whole.confidence / level
-    left = step * (1 - level)
+    if ends.outcome != "none" or ends.interval is None or boundary.confidence is None:
+        return boundary
+    step = boundary.confidence / level
+    step_left = step * (1 - level)
     none = 1 - step
-    chance = none / (none + left)
+    chance = none / (none + step_left)
     if chance < Certainty.none:
-        return whole
+        return boundary
     least = max(abs(math.log(side)) for side in ends.interval)
     visible = 100 * math.expm1(least)
     summary = (
-        f"{NO_DIFFERENCE} of {math.ceil(visible)} % or more found between {whole.line[0]} and "
-        f"{whole.line[-1]} with "
-        f"{whole.workload_id} (chance {chance:.1%}): the search left {step:.1%} to a step, and "
+        f"{NO_DIFFERENCE} of {math.ceil(visible)} % or more found between {boundary.line[0]} and "
+        f"{boundary.line[-1]} with "
+        f"{boundary.workload_id} (chance {chance:.1%}): the search left {step:.1%} to a step, and "
         f"{ends.title.removeprefix('the last end against the first, ')}, differ by no more than "
         "by themselves"
     )
-    return whole.model_copy(
+    return boundary.model_copy(
         update={
             "direction": "none", "shape": "ends", "effect": 1.0, "suspects": (), "chances": {},
             "step_chances": {},
@@ -167,7 +169,7 @@ def _layouts(
 
 def pooled(
     step: PooledStep,
-    found: float,
+    found_step: float,
     *,
     title: str,
     before: str,
@@ -182,7 +184,9 @@ def pooled(
     slower = step.size > 0
     sides = (step.low, step.high) if slower else (-step.high, -step.low)
     low, high = (math.exp(side) for side in sides)
-    confirms = (slower == (found > 0)) if step.differs else None if step.allows(found) else False
+    confirms = (
+        (slower == (found_step > 0)) if step.differs else None if step.allows(found_step) else False
+    )
     by_themselves = (
         f"within what builds of one source differ by themselves: "
         f"{100 * math.expm1(step.low):+.1f} to {100 * math.expm1(step.high):+.1f} %"
@@ -235,23 +239,23 @@ class _Swap:
         )
         opposite = "faster" if self.case.direction == "slower" else "slower"
         expected = opposite if self.reverse else self.case.direction
-        found: Comparison | None = None
+        untold: Comparison | None = None
         try:
             for number, way in enumerate(self._all(), start=1):
                 if way.tree.id == self._end.id:
-                    return found or impossible.model_copy(update={"note": self._there})
+                    return untold or impossible.model_copy(update={"note": self._there})
                 name = self._after if number == 1 else f"{self._after}-{number}"
                 self.supply.add(name, way.tree)
-                this = judged(
+                comparison = judged(
                     self.title, self.onto, name, self.supply, compare, expected=expected
                 ).model_copy(update={"how": way.how})
-                if this.outcome != "unknown" or name in self.supply.origins:
-                    return this
-                found = found or this  # it could not even be built: is there another way?
+                if comparison.outcome != "unknown" or name in self.supply.origins:
+                    return comparison
+                untold = untold or comparison  # it could not even be built: is there another way?
         except (SourceError, EditError) as error:
             why = f"its change does not fit there: {error.message.splitlines()[0]}"
-            return found or impossible.model_copy(update={"note": why})
-        return found or impossible
+            return untold or impossible.model_copy(update={"note": why})
+        return untold or impossible
 
     def _all(self) -> Iterator[Counterfactual]:
         if self._refused is not None:

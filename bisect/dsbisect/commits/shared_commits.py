@@ -87,7 +87,7 @@ def document_of(
     else:
         origin = origin_of(ask.repository)
         place = str(Path(ask.repository).expanduser().resolve()) if origin.folder else origin.source
-    words = {each.name: getattr(ask, each.name) for each in fields(CommitsAsked)}
+    words = {option.name: getattr(ask, option.name) for option in fields(CommitsAsked)}
     named = {"good": scope.good, "bad": scope.bad, "fixes": fixes}
     document = CommitsDocument(
         matrix=MatrixTexts.of(ask.matrix),
@@ -108,9 +108,9 @@ def document_of(
 def _published(scope: Range, fixes: Sequence[str], refs: str) -> str:
     """The name below which the ends, the fixes and what names releases are in ``refs`` now."""
     repository = scope.repository
-    known = product(repository.product(scope.bad))
-    names = ReleaseNames(repository=repository, source=scope.source, product=known)
-    ends = {"good": scope.good, "bad": scope.bad} | {f"fix-{each}": each for each in fixes}
+    facts = product(repository.product(scope.bad))
+    names = ReleaseNames(repository=repository, source=scope.source, product=facts)
+    ends = {"good": scope.good, "bad": scope.bad} | {f"fix-{fix}": fix for fix in fixes}
     revisions = names.refs() | {f"{ENDS}{name}": commit for name, commit in ends.items()}
     below = f"{BELOW}{content_key([repository.source, revisions])[:16]}/"
     repository.publish(refs, below, revisions | {"HEAD": scope.bad})
@@ -149,26 +149,28 @@ class SharedCommits:
     @cached_property
     def scope(self) -> Range:
         """The range, from the history that this machine fetches; SourceError if it is another."""
-        asked = self.document
+        document = self.document
         try:
-            found = Repository.open(asked.place, below=asked.below)
+            fetched = Repository.open(document.place, below=document.below)
         except SourceError as error:
             raise SourceError(
                 f"this machine cannot fetch the commits: {error.message}",
                 hint=error.hint
-                if asked.below
+                if document.below
                 else "with `--refs URL` they travel through a bare repository that all can reach",
             ) from error
-        repository = replace(found, source=self.ask.repository, remotes=asked.remotes, users=None)
+        repository = replace(
+            fetched, source=self.ask.repository, remotes=document.remotes, users=None
+        )
         scope = laid_range(self.ask, repository)
-        ends = (self.ask.good, self.ask.bad, asked.points)
+        ends = (self.ask.good, self.ask.bad, document.points)
         if (scope.good, scope.bad, scope.points) != ends:
             raise SourceError(
-                f"{asked.place} leads from {scope.good} to {scope.bad} another way than where "
+                f"{document.place} leads from {scope.good} to {scope.bad} another way than where "
                 "the search was asked",
                 hint="is one of the two a shallow clone? `--refs URL` takes the commits along",
             )
-        scope.notes = asked.notes
+        scope.notes = document.notes
         return scope
 
     @property
@@ -177,9 +179,9 @@ class SharedCommits:
 
     def answer(self, answers: Answers, store: Store, *, prepared: Prepared) -> Finding | None:
         """The whole answer with its proof, as one machine finds it."""
-        sources, asked = Sources(), list[Campaign]()
+        sources, campaigns = Sources(), list[Campaign]()
         with self._playing:
-            study = self._study(sources, answers, store, asked, paired=prepared.paired)
+            study = self._study(sources, answers, store, campaigns, paired=prepared.paired)
             findings = study.run()
             common = surroundings_of(self.ask, tuple(map(self.scope.tree, self.scope.points)))
         samples = [
@@ -187,9 +189,9 @@ class SharedCommits:
             for campaign in study.campaigns
             for sample in store.samples(campaign_id=campaign.id)
         ]
-        begun = _seconds(self.started_at)
-        seconds = datetime.now(UTC).timestamp() - begun
-        turns = [turn for campaign in asked for turn in store.turns(campaign.id)]
+        begun_s = _seconds(self.started_at)
+        seconds = datetime.now(UTC).timestamp() - begun_s
+        turns = [turn for campaign in campaigns for turn in store.turns(campaign.id)]
         return findings.model_copy(
             update={
                 "notes": (*findings.notes, *common.notes, *sources.remarks),
@@ -199,8 +201,8 @@ class SharedCommits:
                 "spent": time_of_turns(
                     turns,
                     seconds,
-                    named_s=(study.named_at or begun) - begun,
-                    proved_s=None if study.proved_at is None else study.proved_at - begun,
+                    named_s=(study.named_at or begun_s) - begun_s,
+                    proved_s=None if study.proved_at is None else study.proved_at - begun_s,
                 ),
             }
         ).finding
@@ -271,7 +273,7 @@ class SharedCommits:
             store=store,
             options=replace(self.document.options, paired=paired),
             together=asked_together,
-            now=lambda: max(_seconds(each.finished_at or "") for each in answered),
+            now=lambda: max(_seconds(campaign.finished_at or "") for campaign in answered),
         )
 
 
@@ -291,9 +293,10 @@ def time_of_turns(
 ) -> TimeSpent:
     """Where the time of all machines went that took turns, as far as they told."""
     machines = len({turn.machine for turn in turns})
-    each = [turn.spent for turn in turns if turn.spent is not None]
+    spent_times = [turn.spent for turn in turns if turn.spent is not None]
     builds_s, fills_s, runs_s = (
-        sum(getattr(spent, f"{kind}_s") for spent in each) for kind in ("builds", "fills", "runs")
+        sum(getattr(spent, f"{kind}_s") for spent in spent_times)
+        for kind in ("builds", "fills", "runs")
     )
     return TimeSpent(
         machines=machines,

@@ -92,8 +92,10 @@ def ends_lab(
         supply.add(point, scope.tree(point))
     with source_lab(ask, common, supply, scope.points, store=store, watcher=watcher) as laboratory:
         for failure in tuple(laboratory.failures.values())[:1]:
-            left = untried(ask, map(scope.tree, scope.points), supply.runtimes)
-            remedies = remedies_of(failure, toolchains=left, repository=ask.repository)
+            untried_toolchains = untried(ask, map(scope.tree, scope.points), supply.runtimes)
+            remedies = remedies_of(
+                failure, toolchains=untried_toolchains, repository=ask.repository
+            )
             refuse_equal_ends(laboratory.failures, remedies)
         yield laboratory
 
@@ -128,15 +130,15 @@ class LabAnswers:
         """The answer of a run that was stopped before all was told: no finding rests on it."""
         if order.unfinished is not None:
             return None
-        known = next(reversed(order.answers), None)
-        if known is None or known.boundary is None:
+        earlier = next(reversed(order.answers), None)
+        if earlier is None or earlier.boundary is None:
             return None
-        told = self.store.findings("commits")
-        if any(known.id in finding.campaigns for finding in told):
+        findings = self.store.findings("commits")
+        if any(earlier.id in finding.campaigns for finding in findings):
             return None
-        self.watcher.resumed(known, len(self.store.samples(campaign_id=known.id)))
-        self.watcher.answered(known.boundary)
-        return known
+        self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
+        self.watcher.answered(earlier.boundary)
+        return earlier
 
 
 def judge_commit(
@@ -173,7 +175,14 @@ def judge_commit(
 
 def side_of(candidate: str, boundary: Boundary) -> tuple[bool | None, str]:
     """The side of the boundary on which a candidate was measured to be."""
-    verdict = next((each for each in boundary.verdicts if each.candidate == candidate), None)
+    verdict = next(
+        (
+            candidate_verdict
+            for candidate_verdict in boundary.verdicts
+            if candidate_verdict.candidate == candidate
+        ),
+        None,
+    )
     if verdict is None or not boundary.found or candidate in boundary.unmeasured:
         return None, boundary.unmeasured.get(candidate, boundary.summary)
     if boundary.after == candidate:

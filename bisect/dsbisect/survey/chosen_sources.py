@@ -48,43 +48,47 @@ def chosen_of(repository: Repository, selection: Selection) -> Chosen:
     pattern = _releases(repository, needed=selection.everything)
     tags = _Tags(repository=repository, tags=_tags(repository), releases=pattern)
     words = (pattern,) if selection.everything else selection.words
-    found = {name: commit for word in words for name, commit in tags.of(word)}
+    commits = {name: commit for word in words for name, commit in tags.of(word)}
     if not selection.sample:
-        return Chosen(commits=found)
-    where, everything = tags.history(selection.between)
-    drawn = sampled(everything, selection.sample, selection.seed)
+        return Chosen(commits=commits)
+    where, history = tags.history(selection.between)
+    drawn_commits = sampled(history, selection.sample, selection.seed)
     note = (
-        f"{len(drawn)} of the {len(everything)} commits of {where}, drawn with --seed "
+        f"{len(drawn_commits)} of the {len(history)} commits of {where}, drawn with --seed "
         f"{selection.seed}"
     )
-    known = set(found.values())
+    named_commits = set(commits.values())
     return Chosen(
-        commits={**found, **{each[:SHORT]: each for each in drawn if each not in known}}, note=note
+        commits={
+            **commits,
+            **{commit[:SHORT]: commit for commit in drawn_commits if commit not in named_commits},
+        },
+        note=note,
     )
 
 
 def sampled(commits: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
     """So many, each as likely as any other; equal seeds draw equal ones, in the given order."""
-    drawn = set(random.Random(seed).sample(sorted(commits), min(number, len(commits))))  # noqa: S311
-    return tuple(each for each in commits if each in drawn)
+    drawn_commits = set(random.Random(seed).sample(sorted(commits), min(number, len(commits))))  # noqa: S311
+    return tuple(commit for commit in commits if commit in drawn_commits)
 
 
 def numbers_of(tag: str) -> Numbers:
     """NAME-1.4.3-32 is (1, 4, 3, 32); nothing where a tag ends with no version."""
-    found = TAG_VERSION.search(tag)
-    return tuple(int(number) for number in re.findall(r"\d+", found[1])) if found else ()
+    match = TAG_VERSION.search(tag)
+    return tuple(int(number) for number in re.findall(r"\d+", match[1])) if match else ()
 
 
-def matching(known: Sequence[str], pattern: str, source: str) -> tuple[str, ...]:
+def matching(tags: Sequence[str], pattern: str, source: str) -> tuple[str, ...]:
     """The tags of a pattern; SourceError where there is none."""
-    found = tuple(tag for tag in known if fnmatchcase(tag, pattern))
-    if not found:
-        some = ", ".join(known[:3])
+    matches = tuple(tag for tag in tags if fnmatchcase(tag, pattern))
+    if not matches:
+        examples = ", ".join(tags[:3])
         raise SourceError(
-            f"{source}: none of its {len(known)} tags matches {pattern!r}",
-            hint=f"there are {some} …" if some else "fetch its tags: git fetch --tags",
+            f"{source}: none of its {len(tags)} tags matches {pattern!r}",
+            hint=f"there are {examples} …" if examples else "fetch its tags: git fetch --tags",
         )
-    return found
+    return matches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,18 +132,18 @@ class _Tags:
         ).split()  # fmt: skip
         return between, tuple(commits)
 
-    def _between(self, one: str, other: str) -> tuple[dict[str, str], str]:
+    def _between(self, first_end: str, second: str) -> tuple[dict[str, str], str]:
         """The releases from A to B by version, both ends too; and the older end's commit."""
-        ends = [self._end(each or "HEAD") for each in (one, other)]
+        ends = [self._end(revision or "HEAD") for revision in (first_end, second)]
         (low, older), (high, newer) = sorted(ends, key=lambda end: end[0])
-        found = {
+        releases = {
             tag: self.tags[tag]
             for tag in self._released()
             if low <= numbers_of(tag) <= high and numbers_of(tag)
         }
-        first = {newer[0]: newer[1]} if newer[1] not in found.values() else {}
-        last = {older[0]: older[1]} if older[1] not in found.values() else {}
-        return {**first, **found, **last}, older[1]
+        first = {newer[0]: newer[1]} if newer[1] not in releases.values() else {}
+        last = {older[0]: older[1]} if older[1] not in releases.values() else {}
+        return {**first, **releases, **last}, older[1]
 
     def _end(self, name: str) -> tuple[Numbers, tuple[str, str]]:
         """An end of a range: its version, name and commit."""
@@ -175,6 +179,6 @@ def _releases(repository: Repository, *, needed: bool) -> str:
 def _tags(repository: Repository) -> dict[str, str]:
     """Each tag and the commit that it leads to, the newest version first."""
     fields = ("refname", "objecttype", "objectname", "*objecttype", "*objectname")
-    what = f"list the tags of {repository.source}"
-    listed = repository.git.refs("--sort=-version:refname", PREFIX, fields=fields, what=what)
+    task = f"list the tags of {repository.source}"
+    listed = repository.git.refs("--sort=-version:refname", PREFIX, fields=fields, what=task)
     return {name.removeprefix(PREFIX): rest[-1] for name, *rest in listed if rest[-2] == "commit"}

@@ -135,9 +135,9 @@ class Probe:
 
     @cached_property
     def supply(self) -> SourceSupply:
-        made = SourceSupply(engine=self.engine, matrix=self.matrix, toolchains=(self.toolchain,))
-        made.add(self.name, self.tree)
-        return made
+        supply = SourceSupply(engine=self.engine, matrix=self.matrix, toolchains=(self.toolchain,))
+        supply.add(self.name, self.tree)
+        return supply
 
     @cached_property
     def key(self) -> str:
@@ -157,26 +157,26 @@ class Probe:
 
     def build(self, progress: Progress) -> ProbeStep:
         """The server's build, kept for the next stage."""
-        begun = time.monotonic()
+        begun_s = time.monotonic()
         try:
             built, _ = self.supply.build(self.name, progress)
         except CandidateError as error:
-            return _failed(error, BuildResult(), time.monotonic() - begun)
+            return _failed(error, BuildResult(), time.monotonic() - begun_s)
         # The build may have been made in an earlier survey, which was interrupted.
         seconds = built.provenance.seconds
         return ProbeStep(outcome=BuildResult(built=True, seconds=seconds), ended=False)
 
     def serve(self, built: BuildResult, progress: Progress) -> ProbeStep:
         """Say whether what was built starts and serves what it is filled with."""
-        begun = time.monotonic()
+        begun_s = time.monotonic()
         try:
             image = self.supply.image(self.name, progress)
             golden = golden_state(self.engine, image, self.system, self.seed, progress=progress)
         except CandidateError as error:
-            return _failed(error, built, time.monotonic() - begun)
+            return _failed(error, built, time.monotonic() - begun_s)
         # Searches fill it with more, so this state would only take space.
         self.engine.podman("rmi", golden.reference, cleanup=True)
-        seconds = round(built.seconds + time.monotonic() - begun, 1)
+        seconds = round(built.seconds + time.monotonic() - begun_s, 1)
         return ProbeStep(
             outcome=BuildResult(
                 built=True, starts=True, answers=True, facts=golden.facts, seconds=seconds
@@ -191,17 +191,17 @@ class Probe:
         try:
             (choice, *_) = choices_of(self.tree.read, (self.toolchain,))
             toolset = toolset_of(self.engine, self.matrix, self.toolchain, progress=progress)
-            said = ""
+            sentence = ""
             for needs in dict.fromkeys((replace(choice.needs, settings=()), choice.needs)):
                 order = TreeOrder(
                     tree=self.tree, needs=needs, toolset=toolset, clean=True, whole=True
                 )
-                said = self._said_of_whole(order, failed, progress)
-                if said in {ALIKE, BUILDS}:
+                sentence = self._said_of_whole(order, failed, progress)
+                if sentence in {ALIKE, BUILDS}:
                     break
         except CandidateError:
             return ProbeStep(outcome=failed, lasting=False)
-        return ProbeStep(outcome=failed.model_copy(update={"every_file": said}))
+        return ProbeStep(outcome=failed.model_copy(update={"every_file": sentence}))
 
     def _said_of_whole(self, order: TreeOrder, failed: BuildResult, progress: Progress) -> str:
         """Compare a plain build with the failure; CandidateError where it says nothing lasting."""

@@ -68,25 +68,27 @@ def next_job(
     What was built is served before more is built, and no more builds of a toolchain are begun than
     it has folders. ``last`` is the place of the last build of each toolchain.
     """
-    begun = {job.key for job in running}
-    later = [job for job in waiting if job.stage is not SurveyStage.BUILD and job.key not in begun]
+    begun_keys = {job.key for job in running}
+    later = [
+        job for job in waiting if job.stage is not SurveyStage.BUILD and job.key not in begun_keys
+    ]
     if later:
         return min(later, key=lambda job: (job.stage, job.place))
-    begun |= {job.key for job in waiting if job.stage is not SurveyStage.BUILD}
+    begun_keys |= {job.key for job in waiting if job.stage is not SurveyStage.BUILD}
     building = Counter(job.toolchain for job in running if job.stage is SurveyStage.BUILD)
     free: dict[str, list[SurveyJob]] = {}
     for job in waiting:
-        if building[job.toolchain] < SLOTS and job.key not in begun:
+        if building[job.toolchain] < SLOTS and job.key not in begun_keys:
             free.setdefault(job.toolchain, []).append(job)
     if not free:
         return None
     # The longest line first: it is what the end waits for.
-    toolchain = min(free, key=lambda each: (-len(free[each]), each))
+    toolchain = min(free, key=lambda toolchain_id: (-len(free[toolchain_id]), toolchain_id))
     behind = last.get(toolchain, -1)
     return min(free[toolchain], key=lambda job: (job.place <= behind, job.place))
 
 
-def left_s(ended_s: Sequence[float], left: int, now_s: float) -> float | None:
+def left_s(ended_s: Sequence[float], left_jobs: int, now_s: float) -> float | None:
     """How long so many more take, from the times when the last ones ended; None: not known yet.
 
     ``ended_s`` begins with the time when the first one was begun.
@@ -95,7 +97,7 @@ def left_s(ended_s: Sequence[float], left: int, now_s: float) -> float | None:
     if len(recent) < 2:
         return None
     each_s = (recent[-1] - recent[0]) / (len(recent) - 1)
-    return left * each_s - min(now_s - recent[-1], each_s) if left else 0.0
+    return left_jobs * each_s - min(now_s - recent[-1], each_s) if left_jobs else 0.0
 
 
 TICK_S = 1.0
@@ -110,7 +112,7 @@ class SurveyListener(Protocol):
         self, lines: Sequence[str], products: Collection[str], known: int, note: str
     ) -> None: ...
 
-    def trying(self, source: str, toolchain: str, what: str) -> None: ...
+    def trying(self, source: str, toolchain: str, stage: str) -> None: ...
 
     def paused(self, source: str) -> None:
         """Nothing of it is tried now; what comes next for it may have to wait."""
@@ -153,13 +155,13 @@ class _Line:
             Attempt(toolchain=probe.toolchain.id, outcome=outcome)
             for probe, outcome in zip(self.probes, tried, strict=False)
         ]
-        nothing = Attempt(toolchain="", outcome=self.refused)
-        best = max(attempts, key=lambda each: each.outcome.reached, default=nothing)
+        no_attempt = Attempt(toolchain="", outcome=self.refused)
+        best = max(attempts, key=lambda attempt: attempt.outcome.reached, default=no_attempt)
         return SourceResult(
             place=self.place, source=self.source, commit=self.commit, product=self.product,
             version=self.version, shows=self.shows, known=known,
             toolchain=best.toolchain, outcome=best.outcome,
-            before=tuple(each for each in attempts if each is not best),
+            before=tuple(attempt for attempt in attempts if attempt is not best),
         )  # fmt: skip
 
 
@@ -171,12 +173,12 @@ def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iter
     if survey.toolchain is not None:
         named(survey.toolchain, survey.matrix.toolchains)
     repository = Repository.open(survey.repository)
-    chosen = chosen_of(repository, survey.selection)
-    listener.reading(len(chosen.commits))
-    board = _Board(survey, listener, _lines(survey, engine, repository, chosen.commits.items()))
+    selection = chosen_of(repository, survey.selection)
+    listener.reading(len(selection.commits))
+    board = _Board(survey, listener, _lines(survey, engine, repository, selection.commits.items()))
     names = [line.source for line in board.lines]
     products = dict.fromkeys(line.product for line in board.lines)
-    listener.begin(names, products, len(board.complete), chosen.note)
+    listener.begin(names, products, len(board.complete), selection.note)
     reap(engine)
     yield from board.told(board.complete)
     yield from _worked(board, survey.jobs)
@@ -217,7 +219,7 @@ class _Board:
         self._tried: dict[int, list[BuildResult]] = {line.place: [] for line in lines}
         self._passing: set[int] = set()  # where something may go another time
         self._new: set[int] = set()
-        self.complete = [each for line in lines for each in self._advanced(line)]
+        self.complete = [result for line in lines for result in self._advanced(line)]
 
     def begun(self, running: Collection[SurveyJob]) -> SurveyJob | None:
         """The job that begins now, if one can."""
@@ -231,18 +233,18 @@ class _Board:
     def step(self, job: SurveyJob) -> ProbeStep:
         """Carry it out, in any thread, and keep what came of it."""
         line, probe = self.lines[job.place], self._probe(job)
-        known = recall(job.key)  # equal sources of two names are one
-        if known is not None and (job.stage is not SurveyStage.WHOLE or known.every_file):
-            return ProbeStep(outcome=known)
-        told = partial(self.listener.trying, line.source, job.toolchain)
+        recalled = recall(job.key)  # equal sources of two names are one
+        if recalled is not None and (job.stage is not SurveyStage.WHOLE or recalled.every_file):
+            return ProbeStep(outcome=recalled)
+        progress = partial(self.listener.trying, line.source, job.toolchain)
         match job.stage:
             case SurveyStage.BUILD:
-                step = probe.build(told)
+                step = probe.build(progress)
             case SurveyStage.SERVE:
-                step = probe.serve(self._built[job.place], told)
+                step = probe.serve(self._built[job.place], progress)
             case SurveyStage.WHOLE:
-                at = line.probes.index(probe)
-                step = probe.build_whole(self._tried[job.place][at], told)
+                index = line.probes.index(probe)
+                step = probe.build_whole(self._tried[job.place][index], progress)
         if step.ended and step.lasting:
             keep(job.key, step.outcome)
         return step
@@ -273,14 +275,16 @@ class _Board:
         for probe in line.probes[len(tried) :]:
             if tried and tried[-1].answers:
                 break
-            known = recall(probe.key)
-            if known is None:
+            recalled = recall(probe.key)
+            if recalled is None:
                 self._wait_for(line, probe, SurveyStage.BUILD)
                 return []
-            tried.append(known)
+            tried.append(recalled)
         result = line.result(tried, known=line.place not in self._new)
         if self._wants_whole(line, result):
-            (probe,) = (each for each in line.probes if each.toolchain.id == result.toolchain)
+            (probe,) = (
+                candidate for candidate in line.probes if candidate.toolchain.id == result.toolchain
+            )
             self._wait_for(line, probe, SurveyStage.WHOLE)
             return []
         return [result]
@@ -299,7 +303,7 @@ class _Board:
 
     def _probe(self, job: SurveyJob) -> Probe:
         probes = self.lines[job.place].probes
-        return next(each for each in probes if each.toolchain.id == job.toolchain)
+        return next(probe for probe in probes if probe.toolchain.id == job.toolchain)
 
 
 def _lines(
@@ -348,5 +352,5 @@ def _shown(product: str | None, files: Files) -> tuple[str, ...]:
 
 
 def _toolchains(survey: Survey) -> tuple[Toolchain, ...]:
-    known = survey.matrix.toolchains
-    return known if survey.toolchain is None else (named(survey.toolchain, known),)
+    toolchains = survey.matrix.toolchains
+    return toolchains if survey.toolchain is None else (named(survey.toolchain, toolchains),)

@@ -23,15 +23,15 @@ class SurveyTable:
     def head(self) -> tuple[str, ...]:
         return (*STAGES, *(column.heading for column in self.facts), "minutes", "note")
 
-    def row(self, each: SourceResult) -> tuple[str, ...]:
+    def row(self, result: SourceResult) -> tuple[str, ...]:
         """Return the cells of a line."""
-        found = each.outcome
-        stages = ("yes" if reached else "no" for reached in found.reached)
-        facts = (str(column.read(found.facts) or "").replace(NARROW, "") for column in self.facts)
-        before = " (before)" if each.known and found.seconds else ""
+        outcome = result.outcome
+        stages = ("yes" if reached else "no" for reached in outcome.reached)
+        facts = (str(column.read(outcome.facts) or "").replace(NARROW, "") for column in self.facts)
+        before = " (before)" if result.known and outcome.seconds else ""
         return (
-            each.source, each.toolchain or "none fits", ", ".join(each.shows), *stages,
-            *facts, f"{found.seconds / 60:.1f}{before}", note_of(each),
+            result.source, result.toolchain or "none fits", ", ".join(result.shows), *stages,
+            *facts, f"{outcome.seconds / 60:.1f}{before}", note_of(result),
         )  # fmt: skip
 
     def rows(self, findings: Iterable[SourceResult]) -> list[tuple[str, ...]]:
@@ -40,20 +40,20 @@ class SurveyTable:
 
 def table_for(products: Iterable[str]) -> SurveyTable:
     """Return the columns for sources of these products; an empty name is that of none."""
-    known = dict.fromkeys(name for name in products if name)
-    return SurveyTable(facts=columns_of(known))
+    product_names = dict.fromkeys(name for name in products if name)
+    return SurveyTable(facts=columns_of(product_names))
 
 
-def note_of(each: SourceResult) -> str:
+def note_of(result: SourceResult) -> str:
     """Why it failed, whether that is its own doing, and what other toolchains made of it."""
-    parts = [each.outcome.why_not, each.outcome.every_file]
-    parts += [f"{other.toolchain}: {other.outcome.why_not}" for other in each.before]
+    parts = [result.outcome.why_not, result.outcome.every_file]
+    parts += [f"{attempt.toolchain}: {attempt.outcome.why_not}" for attempt in result.before]
     return "; ".join(part for part in parts if part)
 
 
 def table_of(findings: Sequence[SourceResult]) -> str:
     """One line for each source, or for each of its toolchains."""
-    rows = table_for(each.product for each in findings).rows(findings)
+    rows = table_for(result.product for result in findings).rows(findings)
     widths = tuple(max(map(len, cells)) for cells in zip(*rows, strict=True))
     return "\n".join(aligned(row, widths) for row in rows)
 
@@ -65,7 +65,7 @@ def aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def markdown_of(findings: Sequence[SourceResult], note: str = "") -> str:
     """The table and the summary, for a page of documentation."""
-    head, *rows = table_for(each.product for each in findings).rows(findings)
+    head, *rows = table_for(result.product for result in findings).rows(findings)
     rows = [head, ("---",) * len(head), *rows]
     lines = [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
     return "\n".join([*lines, "", *([f"{note}.", ""] if note else []), summary_of(findings), ""])
@@ -74,8 +74,8 @@ def markdown_of(findings: Sequence[SourceResult], note: str = "") -> str:
 def summary_of(findings: Sequence[SourceResult]) -> str:
     """How many sources can be measured, from which to which, and how many never could."""
     counts = figures_of(findings)
-    names = list(dict.fromkeys(each.source for each in findings))
-    good = {each.source for each in findings if each.outcome.answers}
+    names = list(dict.fromkeys(result.source for result in findings))
+    good = {result.source for result in findings if result.outcome.answers}
     usable = [name for name in names if name in good]
     if not usable:
         first = f"none of {len(names)} sources can be measured"
@@ -89,17 +89,17 @@ def summary_of(findings: Sequence[SourceResult]) -> str:
 def figures_of(findings: Sequence[SourceResult]) -> dict[str, int]:
     """Counts of sources: the best line of each counts."""
     best: dict[str, SourceResult] = {}
-    for each in findings:
-        known = best.get(each.source)
-        if known is None or each.outcome.reached > known.outcome.reached:
-            best[each.source] = each
-    kept = best.values()
+    for result in findings:
+        best_result = best.get(result.source)
+        if best_result is None or result.outcome.reached > best_result.outcome.reached:
+            best[result.source] = result
+    best_results = best.values()
     return {
         "sources": len(best),
-        "built": sum(each.outcome.built for each in kept),
-        "start": sum(each.outcome.starts for each in kept),
-        "answer": sum(each.outcome.answers for each in kept),
-        "broken_in_themselves": sum(each.broken for each in kept),
+        "built": sum(result.outcome.built for result in best_results),
+        "start": sum(result.outcome.starts for result in best_results),
+        "answer": sum(result.outcome.answers for result in best_results),
+        "broken_in_themselves": sum(result.broken for result in best_results),
     }
 
 
@@ -111,8 +111,8 @@ def document_of(
         "repository": repository,
         "note": note,
         **figures_of(findings),
-        "minutes": round(sum(each.outcome.seconds for each in findings) / 60, 1),
-        "results": [each.model_dump(mode="json") for each in findings],
+        "minutes": round(sum(result.outcome.seconds for result in findings) / 60, 1),
+        "results": [result.model_dump(mode="json") for result in findings],
     }
 
 
@@ -122,22 +122,22 @@ def knowledge_of(findings: Iterable[SourceResult], before: SeenBuilds) -> SeenBu
     Two lines of one source are of two toolchains: together they say what works.
     """
     by_source: dict[str, list[SourceResult]] = {}
-    for each in findings:
-        if each.version:
-            by_source.setdefault(each.source, []).append(each)
+    for result in findings:
+        if result.version:
+            by_source.setdefault(result.source, []).append(result)
     observed = (
-        Seen(version=each.version, toolchain=toolchain, works=works)
+        Seen(version=result.version, toolchain=toolchain, works=works)
         for lines in by_source.values()
         if any(line.outcome.answers for line in lines)
-        for each in lines
-        for toolchain, works in _tried(each)
+        for result in lines
+        for toolchain, works in _tried(result)
     )
     return seen_builds_of(observed, before)
 
 
-def _tried(each: SourceResult) -> list[tuple[str, bool]]:
-    before = [(other.toolchain, other.outcome.answers) for other in each.before]
-    return [*before, (each.toolchain, each.outcome.answers)] if each.toolchain else before
+def _tried(result: SourceResult) -> list[tuple[str, bool]]:
+    before = [(other.toolchain, other.outcome.answers) for other in result.before]
+    return [*before, (result.toolchain, result.outcome.answers)] if result.toolchain else before
 
 
 def _cell(text: str) -> str:

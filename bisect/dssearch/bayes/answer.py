@@ -39,26 +39,31 @@ MOST_TOLD = 50  # a longer set of suspects is shown by its ends
 
 
 def conclude(
-    beliefs: Beliefs, certainty: Certainty, stop: str = "", left: str = "", *, builds: bool = False
+    beliefs: Beliefs,
+    certainty: Certainty,
+    stop: str = "",
+    missing: str = "",
+    *,
+    builds: bool = False,
 ) -> Boundary:
-    """The best answer so far; ``stop`` and ``left`` say why it ended early, and what is missing.
+    """The best answer so far; ``stop`` and ``missing`` say why it ended early, and what is missing.
 
     ``builds``: that is other builds of the same sources.
     """
     if beliefs.settled(certainty):
-        found = _named(beliefs, certainty)
-    elif both := beliefs.either(certainty):
-        found = _either(beliefs, certainty, both)
+        boundary = _named(beliefs, certainty)
+    elif gaps := beliefs.either(certainty):
+        boundary = _either(beliefs, certainty, gaps)
     elif beliefs.ramped(certainty):
-        found = _ramp(beliefs, certainty)
+        boundary = _ramp(beliefs, certainty)
     elif beliefs.refuted(certainty) or (stop and beliefs.nothing(certainty) >= certainty.none):
-        found = _none(beliefs, certainty)
+        boundary = _none(beliefs, certainty)
     else:
-        found = _undecided(beliefs, certainty, stop, left)
-        found = found.model_copy(update={"shape": "builds" if builds else None})
+        boundary = _undecided(beliefs, certainty, stop, missing)
+        boundary = boundary.model_copy(update={"shape": "builds" if builds else None})
     odd = odd_ones(beliefs)
-    notes = "".join(_alone(beliefs, each) for each in odd)
-    return found.model_copy(update={"odd": odd, "summary": found.summary + notes})
+    notes = "".join(_alone(beliefs, step) for step in odd)
+    return boundary.model_copy(update={"odd": odd, "summary": boundary.summary + notes})
 
 
 def unanswerable(question: Question, failed: Mapping[str, str]) -> Boundary:
@@ -70,15 +75,15 @@ def unanswerable(question: Question, failed: Mapping[str, str]) -> Boundary:
 
 
 def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
-    top, found, names = beliefs.top, beliefs.posterior, beliefs.line.names
-    low, high = found.ends(top)
+    top, posterior, names = beliefs.top, beliefs.posterior, beliefs.line.names
+    low, high = posterior.ends(top)
     before, after = names[low], names[high]
-    chance = float(found.stepped[top])
+    chance = float(posterior.stepped[top])
     words = beliefs.decider.words
     word, size, least, most = _size(beliefs, top, certainty)
     slower = word == "slower"
     counts = counted_step(beliefs, top, certainty.level)
-    said = (
+    comparison = (
         f"{'it ' if words.verb else ''}{words.said(word, _times(size))} than {before}"
         f"{'' if words.verb else _by_metric(beliefs.decider)} "
         f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}"
@@ -86,10 +91,10 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         else f"{from_to(counts)} after {before} "
         f"({certainty.level:.0%} intervals {count_intervals(counts)}"
     )
-    summary = f"{after} is the first {words.one(word)}: {said}; chance {chance:.1%})"
+    summary = f"{after} is the first {words.one(word)}: {comparison}; chance {chance:.1%})"
     suspects = beliefs.names(top)
     summary = _with_suspects(summary, before, after, suspects)
-    if not slower and ends_apart(found) < -beliefs.least(certainty):
+    if not slower and ends_apart(posterior) < -beliefs.least(certainty):
         worse = f"; the first end is the one {words.one('slower')}"
         summary += worse if words.verb else FIRST_END_SLOW
     also = _also(beliefs, certainty)
@@ -122,11 +127,11 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 def _either(beliefs: Beliefs, certainty: Certainty, gaps: tuple[int, int]) -> Boundary:
     """Two candidates of which one or both changed: the first differs from what is on both sides."""
-    found, names, words = beliefs.posterior, beliefs.line.names, beliefs.decider.words
-    (low, middle), (_, high) = (found.ends(gap) for gap in gaps)
+    posterior, names, words = beliefs.posterior, beliefs.line.names, beliefs.decider.words
+    (low, middle), (_, high) = (posterior.ends(gap) for gap in gaps)
     before, first, after = names[low], names[middle], names[high]
     word, size, least, most = _size(beliefs, gaps, certainty)
-    chance = float(found.stepped[list(gaps)].sum() - found.pairs[gaps])
+    chance = float(posterior.stepped[list(gaps)].sum() - posterior.pairs[gaps])
     ratio, interval = own_ratio(beliefs, *gaps, certainty.level)
     alone = CostStep(before=before, after=first, ratio=ratio, interval=interval)
     itself = "" if words.verb else "is "
@@ -155,7 +160,7 @@ def _either(beliefs: Beliefs, certainty: Certainty, gaps: tuple[int, int]) -> Bo
 def _size(
     beliefs: Beliefs, gaps: int | tuple[int, int], certainty: Certainty
 ) -> tuple[Literal["slower", "faster"], float, float, float]:
-    """Which way a step goes, by how many times, and the interval of that."""
+    """Return which way a step goes, by how many times, and the interval of that."""
     ratio, (low, high) = step_ratio(beliefs, gaps, certainty.level)
     if ratio > 1:
         return "slower", ratio, low, high
@@ -163,7 +168,7 @@ def _size(
 
 
 def _contradiction(opinion: Word | None, apart: RateDifference | None, beliefs: Beliefs) -> str:
-    """The witness's own figures where it contradicts; else empty."""
+    """Return the witness's own figures where it contradicts; else empty."""
     if opinion != "contradicts" or apart is None or beliefs.witness is None:
         return ""
     low, high = (math.exp(apart.size + sign * CLEAR * apart.error) for sign in (-1, 1))
@@ -175,13 +180,13 @@ def _contradiction(opinion: Word | None, apart: RateDifference | None, beliefs: 
 
 def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     names, chance = beliefs.line.names, beliefs.posterior.ramp
-    found = beliefs.posterior
-    where = ramp_range(found)
+    posterior = beliefs.posterior
+    where = ramp_range(posterior)
     first, last = where.first, where.last
-    word = "slower" if found.rise > 0 else "faster"
-    size, words = math.exp(abs(found.rise)), beliefs.decider.words
+    word = "slower" if posterior.rise > 0 else "faster"
+    size, words = math.exp(abs(posterior.rise)), beliefs.decider.words
     counts = counted_between(beliefs, max(0, first - 1), last, certainty.level)
-    said = words.said(word, _times(size)) if counts is None else _counted(words, word, counts)
+    comparison = words.said(word, _times(size)) if counts is None else _counted(words, word, counts)
     return beliefs.boundary(
         found=False,
         direction=word,
@@ -190,7 +195,7 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         suspects=names[first : last + 1],
         counts=counts,
         summary=f"a ramp over {names[first]} to {names[last]} ({last - first + 1} candidates), "
-        f"{said} in all (chance {chance:.1%}): "
+        f"{comparison} in all (chance {chance:.1%}): "
         "many small steps, no single culprit" + _notes(beliefs),
         verdicts=verdicts(beliefs, certainty, slower=None),
         confidence=chance,
@@ -227,7 +232,7 @@ def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 
 def _smaller(visible_pct: float, certainty: Certainty) -> str:
-    """What it takes to see less, where that is worth asking."""
+    """Return what it takes to see less, where that is worth asking."""
     if visible_pct <= WANTED_PCT or certainty.smallest is not None:
         return ""
     builds = WANTED_PCT / LEAST_IN_SCATTER
@@ -244,7 +249,7 @@ def _expected(certainty: Certainty) -> str:
 
 
 def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None, str, str]:
-    """What "no difference" leaves open: what builds differ by, and what lies between."""
+    """Return what "no difference" leaves open: what builds differ by, and what lies between."""
     if builds_differ(beliefs.posterior):
         ends, builds = (
             100 * math.expm1(abs(size))
@@ -255,7 +260,7 @@ def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None,
             f"themselves (about {builds:.1f} %): "
         )
         return "builds", head, ""
-    inside = len(beliefs.posterior.seen.positions) - 2
+    inside = len(beliefs.posterior.runs.positions) - 2
     if inside >= beliefs.high - beliefs.low - 1 - len(beliefs.failed):
         return None, "", ""
     between = (
@@ -267,20 +272,24 @@ def _nature_of_none(beliefs: Beliefs) -> tuple[Literal["builds", "ends"] | None,
 
 
 def _elsewhere(beliefs: Beliefs) -> str:
-    """What only the rate shows: a lock or a queue costs no CPU time."""
-    seen = beliefs.witness
-    ends = beliefs.posterior.seen.positions
-    apart = None if seen is None else difference(seen, ends[:1], ends[-1:])
-    if seen is None or apart is None or abs(apart.size) < max(RATE_ALONE, DOUBTLESS * apart.error):
+    """Return what only the rate shows: a lock or a queue costs no CPU time."""
+    evidence = beliefs.witness
+    ends = beliefs.posterior.runs.positions
+    apart = None if evidence is None else difference(evidence, ends[:1], ends[-1:])
+    if (
+        evidence is None
+        or apart is None
+        or abs(apart.size) < max(RATE_ALONE, DOUBTLESS * apart.error)
+    ):
         return ""
     way = "slower" if apart.size > 0 else "faster"
     return (
-        f"; note: by {seen.metric.label} {beliefs.line.names[beliefs.high]} is "
+        f"; note: by {evidence.metric.label} {beliefs.line.names[beliefs.high]} is "
         f"{_times(math.exp(abs(apart.size)))} {way}: a lock or a queue costs no CPU time"
     )
 
 
-def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> Boundary:
+def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, missing: str) -> Boundary:
     names, nothing = beliefs.line.names, beliefs.nothing(certainty)
     chance = 1 - nothing
     suspects, likely = beliefs.credible(certainty.level), steps(beliefs, certainty)
@@ -293,7 +302,7 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
         f"{': ' + stop if stop else ''}; chance of a step {chance:.1%}, of none {nothing:.1%}; "
         f"a step is, with {certainty.level:.0%}, among {len(suspects)}: {_listed(suspects)}"
         + _likely(beliefs, likely)
-        + (f"; {left}" if left else "")
+        + (f"; {missing}" if missing else "")
         + _notes(beliefs),
         steps=likely,
         verdicts=verdicts(beliefs, certainty, slower=None),
@@ -302,16 +311,16 @@ def _undecided(beliefs: Beliefs, certainty: Certainty, stop: str, left: str) -> 
     )
 
 
-def _likely(beliefs: Beliefs, found: Sequence[CostStep]) -> str:
+def _likely(beliefs: Beliefs, likely_steps: Sequence[CostStep]) -> str:
     """``; likely: c 1.35 times slower than b (94%)`` where one candidate alone is meant."""
     index, chances = beliefs.line.index, beliefs.chances()
-    each = [
+    phrases = [
         f"{step.after} {_sized(beliefs, step)} than {step.before} "
         f"({chances[index[step.after]]:.0%})"
-        for step in found
+        for step in likely_steps
         if index[step.after] - index[step.before] == 1
     ]
-    return f"; likely: {', '.join(each)}" if each else ""
+    return f"; likely: {', '.join(phrases)}" if phrases else ""
 
 
 def _sized(beliefs: Beliefs, step: CostStep, *, lasts: bool = True) -> str:
@@ -330,7 +339,7 @@ def _counted(words: Words, word: str, counts: Counts) -> str:
 
 
 def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
-    """Where a second step would be, with the level of certainty, if there is one.
+    """Return where a second step would be, with the level of certainty, if there is one.
 
     Empty while the chance of a second step is below what the level leaves open.
     """
@@ -369,10 +378,10 @@ def _notes(beliefs: Beliefs) -> str:
 
 
 def _alone(beliefs: Beliefs, step: CostStep) -> str:
-    """What differs from all before and after it is no culprit, and worth knowing."""
-    said = _sized(beliefs, step, lasts=False)
+    """Return what differs from all before and after it is no culprit, and worth knowing."""
+    comparison = _sized(beliefs, step, lasts=False)
     verb = "" if beliefs.decider.words.verb else "is "
-    return f"; note: {step.after} alone {verb}{said}, what follows is not"
+    return f"; note: {step.after} alone {verb}{comparison}, what follows is not"
 
 
 def _canary(beliefs: Beliefs) -> str:
@@ -391,7 +400,7 @@ def _times(value: float) -> str:
 
 
 def _by_metric(decider: Metric) -> str:
-    """By which metric, unless it is the usual one."""
+    """Return by which metric, unless it is the usual one."""
     return "" if decider.name == DECIDER else f" by {decider.label}"
 
 
@@ -423,7 +432,7 @@ def _too_few_text(unmeasurable: Mapping[str, str]) -> str:
 
 
 def _with_suspects(summary: str, before: str, after: str, suspects: tuple[str, ...]) -> str:
-    """With what could not be judged between the two, where there is anything."""
+    """Return the summary with what could not be judged between the two, if there is anything."""
     if len(suspects) < 2:
         return summary
     skipped = ", ".join(suspects[:-1])

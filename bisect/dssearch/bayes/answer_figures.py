@@ -40,7 +40,7 @@ class RateDifference:
 
 
 def contradicts(decider: RateDifference, witness: RateDifference) -> bool:
-    """(19): clearly different from the decider, and less than half of it."""
+    """Return (19), whether it differs clearly from the decider and is less than half of it."""
     along = witness.size * math.copysign(1.0, decider.size)
     apart = abs(decider.size) - along
     error = math.hypot(decider.error, witness.error)
@@ -57,7 +57,7 @@ def word(decider: RateDifference, witness: RateDifference | None) -> Word:
 
 
 def expected(decider: RateDifference, share: float) -> RateDifference:
-    """(18a): the least that a witness shows of it, where only this share of an operation is CPU."""
+    """Return (18a), the least a witness shows of it where only this share of its time is CPU."""
     size = math.log1p(share * math.expm1(abs(decider.size)))
     slope = share * math.exp(abs(decider.size) - size)
     return RateDifference(size=math.copysign(size, decider.size), error=slope * decider.error)
@@ -77,35 +77,34 @@ def computing(samples: Iterable[Sample]) -> float:
     return float(np.median(shares)) if shares else 1.0
 
 
-def difference(seen: Evidence, before: Ints, after: Ints) -> RateDifference | None:
-    """(18): of the runs of some candidates (positions) and of others; None without both."""
-    places = seen.positions[seen.owner]
+def difference(runs: Evidence, before: Ints, after: Ints) -> RateDifference | None:
+    """Return (18) for the runs of some candidates (positions) and of others; None without both."""
+    places = runs.positions[runs.owner]
     first, second = np.isin(places, before), np.isin(places, after)
     if not first.any() or not second.any():
         return None
-    noise = _noise(seen)
-    weights = 1 / seen.scales**2
+    noise = _noise(runs)
+    weights = 1 / runs.scales**2
     error = MEDIAN * noise * math.sqrt(1 / weights[first].sum() + 1 / weights[second].sum())
-    error = math.hypot(error, _offset_error(seen, first, second))
-    size = float(np.median(seen.values[second]) - np.median(seen.values[first]))
+    error = math.hypot(error, _offset_error(runs, first, second))
+    size = float(np.median(runs.values[second]) - np.median(runs.values[first]))
     return RateDifference(size=size, error=error)
 
 
-def _offset_error(seen: Evidence, first: Flags, second: Flags) -> float:
-    """What the machines' offsets add, where both sides were not measured alike on each."""
-    count = len(seen.doubts)
+def _offset_error(runs: Evidence, first: Flags, second: Flags) -> float:
+    """Return what the machines' offsets add, where both sides were not measured alike on each."""
+    count = len(runs.doubts)
     before, after = (
-        np.bincount(seen.machines[side], minlength=count) / side.sum() for side in (first, second)
+        np.bincount(runs.machines[side], minlength=count) / side.sum() for side in (first, second)
     )
-    return float(np.linalg.norm((after - before) * seen.doubts))
+    return float(np.linalg.norm((after - before) * runs.doubts))
 
 
-def _noise(seen: Evidence) -> float:
-    """Of one run: from what the runs of each candidate differ by, and from what is usual."""
-    rest: Floats = (seen.values - seen.middles[seen.owner]) / seen.scales
-    freedom = len(rest) - len(seen.positions)
-    square = NOISE_RUNS * NOISE**2 + float(rest @ rest)
-    return math.sqrt(square / (NOISE_RUNS + max(0, freedom)))
+def _noise(runs: Evidence) -> float:
+    """Return that of one run, from what runs of each candidate differ by and from what is usual."""
+    deviations: Floats = (runs.values - runs.middles[runs.owner]) / runs.scales
+    square = NOISE_RUNS * NOISE**2 + float(deviations @ deviations)
+    return math.sqrt(square / (NOISE_RUNS + runs.freedom))
 
 
 LIKELY = 0.5  # of a step, that it is told, and ends a plateau
@@ -117,11 +116,11 @@ STRAY = 4.5  # standard errors
 
 
 def steps(beliefs: Beliefs, certainty: Certainty) -> tuple[CostStep, ...]:
-    """Every gap that more likely than not holds a step, with its size."""
-    found, names = beliefs.posterior, beliefs.line.names
+    """Return every gap that more likely than not holds a step, with its size."""
+    posterior, names = beliefs.posterior, beliefs.line.names
     found_steps = []
-    for gap in np.flatnonzero(found.stepped >= LIKELY):
-        low, high = found.ends(int(gap))
+    for gap in np.flatnonzero(posterior.stepped >= LIKELY):
+        low, high = posterior.ends(int(gap))
         ratio, interval = step_ratio(beliefs, int(gap), certainty.level)
         found_steps.append(
             CostStep(before=names[low], after=names[high], ratio=ratio, interval=interval)
@@ -132,7 +131,7 @@ def steps(beliefs: Beliefs, certainty: Certainty) -> tuple[CostStep, ...]:
 def step_ratio(
     beliefs: Beliefs, gap: int | tuple[int, int], level: float
 ) -> tuple[float, tuple[float, float]]:
-    """After over before: of sources by all runs, of packages by those of the two alone.
+    """Return after over before: of sources by all runs, of packages by those of the two alone.
 
     What builds differ by is in the interval of sources; a package is what it is.
     """
@@ -144,116 +143,130 @@ def step_ratio(
 
 
 def own_ratio(
-    beliefs: Beliefs, one: int, other: int, level: float
+    beliefs: Beliefs, first: int, second: int, level: float
 ) -> tuple[float, tuple[float, float]]:
     """The second's cost over the first's by their own runs, with what noise makes of so many."""
-    found, runs = beliefs.posterior, beliefs.posterior.seen.counts
-    square = sum(_error_of_median(int(runs[at])) ** 2 for at in (one, other))
-    half = float(ndtri((1 + level) / 2)) * found.noise * math.sqrt(square)
-    middle = float(found.seen.middles[other] - found.seen.middles[one])
+    posterior, runs = beliefs.posterior, beliefs.posterior.runs.counts
+    square = sum(_error_of_median(int(runs[candidate])) ** 2 for candidate in (first, second))
+    half = float(ndtri((1 + level) / 2)) * posterior.noise * math.sqrt(square)
+    middle = float(posterior.runs.middles[second] - posterior.runs.middles[first])
     return math.exp(middle), (math.exp(middle - half), math.exp(middle + half))
 
 
 def _error_of_median(runs: int) -> float:
-    """In the noise of one run; of one or two the median is the mean."""
+    """Return it in the noise of one run; the median of one or two is the mean."""
     return (MEDIAN if runs > 2 else 1.0) / math.sqrt(runs)
 
 
 def odd_ones(beliefs: Beliefs) -> tuple[CostStep, ...]:
-    """What differs alone: it lies off the level that holds before and after it."""
-    found, names = beliefs.posterior, beliefs.line.names
-    stepped = found.stepped >= LIKELY
+    """Return what differs alone: it lies off the level that holds before and after it."""
+    posterior, names = beliefs.posterior, beliefs.line.names
+    stepped = posterior.stepped >= LIKELY
     if stepped.sum() > 1:
         return ()  # each is a step of its own
     gap = int(np.argmax(stepped)) if stepped.any() else None
-    chances, middles, positions = found.odd_chances(gap), found.seen.middles, found.seen.positions
+    chances, middles, positions = (
+        posterior.odd_chances(gap),
+        posterior.runs.middles,
+        posterior.runs.positions,
+    )
     late = np.arange(len(chances)) > (len(chances) if gap is None else gap)
     odd = []
-    for at in np.flatnonzero(chances >= SURE):
-        apart = float(middles[at] - np.median(middles[(late == late[at]) & (chances < 0.5)]))
-        half = SURE_OF_ODD * found.noise * _error_of_median(int(found.seen.counts[at]))
+    for candidate in np.flatnonzero(chances >= SURE):
+        apart = float(
+            middles[candidate] - np.median(middles[(late == late[candidate]) & (chances < 0.5)])
+        )
+        half = (
+            SURE_OF_ODD * posterior.noise * _error_of_median(int(posterior.runs.counts[candidate]))
+        )
         odd.append(
             CostStep(
-                before=names[positions[at - 1]], after=names[positions[at]], ratio=math.exp(apart),
+                before=names[positions[candidate - 1]],
+                after=names[positions[candidate]],
+                ratio=math.exp(apart),
                 interval=(math.exp(apart - half), math.exp(apart + half)),
             )
-        )  # fmt: skip
+        )
     return tuple(odd)
 
 
 def verdicts(beliefs: Beliefs, certainty: Certainty, *, slower: bool | None) -> tuple[Verdict, ...]:
-    """Of every measured candidate; ``slower`` is None where no step is named."""
-    top, found = beliefs.top, beliefs.posterior
-    chance = float(found.stepped[top])
-    made = []
-    for at, position in enumerate(found.seen.positions):
+    """Return one for every measured candidate; ``slower`` is None where no step is named."""
+    top, posterior = beliefs.top, beliefs.posterior
+    chance = float(posterior.stepped[top])
+    outcomes = []
+    for index, position in enumerate(posterior.runs.positions):
         name = beliefs.line.names[position]
-        changed = at > top
+        changed = index > top
         outcome, why = Outcome.INCONCLUSIVE, "no step is certain enough"
         if slower is not None and chance >= certainty.level:
             outcome = Outcome.SLOW if changed is slower else Outcome.FAST
             why = f"{'at or after' if changed else 'before'} the step, chance {chance:.1%}"
         ratio, interval = (1.0, (1.0, 1.0))
-        if at > 0:
-            ratio, interval = own_ratio(beliefs, 0, at, certainty.level)
-        made.append(
+        if index > 0:
+            ratio, interval = own_ratio(beliefs, 0, index, certainty.level)
+        outcomes.append(
             Verdict(
-                candidate=name, outcome=outcome, why=why, ratio_to_first=ratio, interval=interval,
+                candidate=name,
+                outcome=outcome,
+                why=why,
+                ratio_to_first=ratio,
+                interval=interval,
                 samples=tuple(s.id for s in beliefs.history.of(name) if s.valid),
             )
-        )  # fmt: skip
-    return tuple(made)
+        )
+    return tuple(outcomes)
 
 
 def visible_pct(beliefs: Beliefs, certainty: Certainty) -> float:
-    """The size that a step which was missed does not exceed, with the level of certainty.
+    """Return the size that a step which was missed does not exceed, with the level of certainty.
 
     In whole percent, rounded up: nobody reads more of it. Never less than is looked for, than what
     could have hidden, than what the ends differ by, or than the speeds taken out.
     """
-    found, posterior = beliefs.single, beliefs.posterior
-    order = np.argsort(np.abs(found.sizes))
-    at = int(np.searchsorted(np.cumsum(found.posterior[order]), certainty.level))
-    missed = float(np.abs(found.sizes[order[min(at, len(order) - 1)]]))
+    effect, joint = beliefs.single, beliefs.posterior
+    order = np.argsort(np.abs(effect.sizes))
+    index = int(np.searchsorted(np.cumsum(effect.posterior[order]), certainty.level))
+    missed = float(np.abs(effect.sizes[order[min(index, len(order) - 1)]]))
     least = max(
         beliefs.least(certainty),
-        beliefs.unseen(certainty, beliefs.nothing(certainty)) + posterior.grid.width / 2,
-        abs(ends_apart(posterior)),
-        posterior.seen.taken,
+        beliefs.unseen(certainty, beliefs.nothing(certainty)) + joint.grid.width / 2,
+        abs(ends_apart(joint)),
+        joint.runs.speed_scatter,
     )
-    return float(math.ceil(100 * math.expm1(max(missed + posterior.grid.width / 2, least))))
+    return float(math.ceil(100 * math.expm1(max(missed + joint.grid.width / 2, least))))
 
 
-def ends_apart(found: Posterior) -> float:
-    """By how much the last end differs from the first: a log."""
-    return float(found.seen.middles[-1] - found.seen.middles[0])
+def ends_apart(posterior: Posterior) -> float:
+    """Return by how much the last end differs from the first: a log."""
+    return float(posterior.runs.middles[-1] - posterior.runs.middles[0])
 
 
-def builds_differ(found: Posterior) -> bool:
-    """Whether the candidates differ by clearly more than the noise of their runs."""
-    square = float(found.seen.counts @ strays(found) ** 2)
-    return bool(chdtrc(found.gaps, square) < RARE)
+def builds_differ(posterior: Posterior) -> bool:
+    """Return whether the candidates differ by clearly more than the noise of their runs."""
+    square = float(posterior.runs.counts @ strays(posterior) ** 2)
+    return bool(chdtrc(posterior.gaps, square) < RARE)
 
 
-def strays(found: Posterior) -> Floats:
-    """How far each measured candidate lies off the mean of all runs, in the noise of one."""
-    levels, counts = found.seen.middles, found.seen.counts
+def strays(posterior: Posterior) -> Floats:
+    """Return how far each measured candidate lies off the mean of all runs, in the noise of one."""
+    levels, counts = posterior.runs.middles, posterior.runs.counts
     middle = float(counts @ levels) / float(counts.sum())
-    far: Floats = (levels - middle) / found.noise
+    far: Floats = (levels - middle) / posterior.noise
     return far
 
 
 def unsteady(beliefs: Beliefs) -> str | None:
     """The canary: the same candidate early and late must cost the same."""
     # as measured: the posterior no longer contains what the machine's speed explains
-    seen = evidence(
+    runs = evidence(
         beliefs.question.decider, beliefs.history, beliefs.line, beliefs.low, beliefs.high
     )
     worst, text = STRAY, None
-    if seen is None:
+    if runs is None:
         return None
-    for at, position in enumerate(seen.positions):
-        own = seen.values[seen.owner == at]
+    for index, position in enumerate(runs.positions):
+        own = runs.values[runs.owner == index]
         half = len(own) // 2
         if half < EARLY_AND_LATE:
             continue
@@ -269,24 +282,24 @@ def unsteady(beliefs: Beliefs) -> str | None:
 
 
 def witnessed(beliefs: Beliefs) -> tuple[Word | None, RateDifference | None]:
-    """What the witness says of the named step, and its own difference."""
-    seen = beliefs.witness
-    if seen is None:
+    """Return what the witness says of the named step, and its own difference."""
+    rates = beliefs.witness
+    if rates is None:
         return None, None
     before, after = sides(beliefs, *beliefs.posterior.ends(beliefs.top))
-    decider = difference(beliefs.posterior.seen, before, after)
-    apart = difference(seen, before, after)
+    decider = difference(beliefs.posterior.runs, before, after)
+    apart = difference(rates, before, after)
     assert decider is not None  # noqa: S101 - both sides of a named gap were measured
     cheaper = before if decider.size > 0 else after
     names, history = beliefs.line.names, beliefs.history
-    runs = (each for at in cheaper for each in history.of(names[at]) if each.valid)
+    runs = (sample for place in cheaper for sample in history.of(names[place]) if sample.valid)
     return word(expected(decider, computing(runs)), apart), apart
 
 
 def sides(beliefs: Beliefs, low: int, high: int) -> tuple[Ints, Ints]:
     """What was measured from a step before a place up to it, and from another to the next step."""
-    found, places = beliefs.posterior, beliefs.posterior.seen.positions
-    steps = [found.ends(int(gap)) for gap in np.flatnonzero(found.stepped >= LIKELY)]
+    posterior, places = beliefs.posterior, beliefs.posterior.runs.positions
+    steps = [posterior.ends(int(gap)) for gap in np.flatnonzero(posterior.stepped >= LIKELY)]
     first = max((end for _, end in steps if end <= low), default=places[0])
     last = min((begin for begin, _ in steps if begin >= high), default=places[-1])
     before = places[(places >= first) & (places <= low)]
@@ -308,15 +321,15 @@ class RampRange:
     vague: tuple[int, int]  # positions between which the less certain end lies
 
 
-def ramp_range(found: Posterior) -> RampRange:
-    """The medians of start and end; (10) for their chances."""
-    starts, ends, weights = _points(found)
+def ramp_range(posterior: Posterior) -> RampRange:
+    """Return the medians of start and end; (10) for their chances."""
+    starts, ends, weights = _points(posterior)
     first, last = _quantile(starts, weights, 0.5), _quantile(ends, weights, 0.5)
     common = np.minimum(ends, last) - np.maximum(starts, first) + 1
     longest = np.maximum(ends - starts, last - first) + 1
     vague = max(
         (tuple(_quantile(points, weights, part) for part in DOUBT) for points in (starts, ends)),
-        key=lambda each: each[1] - each[0],
+        key=lambda interval: interval[1] - interval[0],
     )
     return RampRange(
         first=first,
@@ -326,20 +339,20 @@ def ramp_range(found: Posterior) -> RampRange:
     )
 
 
-def _points(found: Posterior) -> tuple[Ints, Ints, Floats]:
-    """Starts and ends with their chances."""
-    low, high = found.seen.positions[:-1], found.seen.positions[1:]
+def _points(posterior: Posterior) -> tuple[Ints, Ints, Floats]:
+    """Return starts and ends with their chances."""
+    low, high = posterior.runs.positions[:-1], posterior.runs.positions[1:]
     places = low[:, None] + 1 + np.rint(np.outer(high - low - 1, PLACES)).astype(np.int64)
     gaps, count = len(low), len(PLACES)
     shape = (gaps, count, gaps, count)
     starts = np.broadcast_to(places[:, :, None, None], shape).ravel()
     ends = np.broadcast_to(places[None, None, :, :], shape).ravel()
-    each = np.broadcast_to(found.ramps[:, None, :, None], shape).ravel()
-    weights = np.where(ends > starts, each, 0.0)
+    ramps = np.broadcast_to(posterior.ramps[:, None, :, None], shape).ravel()
+    weights = np.where(ends > starts, ramps, 0.0)
     return starts, ends, weights / max(TINY, float(weights.sum()))
 
 
 def _quantile(points: Ints, weights: Floats, part: float) -> int:
     order = np.argsort(points, kind="stable")
-    at = int(np.searchsorted(np.cumsum(weights[order]), part))
-    return int(points[order[min(at, len(points) - 1)]])
+    index = int(np.searchsorted(np.cumsum(weights[order]), part))
+    return int(points[order[min(index, len(points) - 1)]])

@@ -17,13 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from dssearch.bayes.answer import conclude, unanswerable
-from dssearch.bayes.answer_figures import (
-    builds_differ,
-    odd_ones,
-    ramp_range,
-    strays,
-    witnessed,
-)
+from dssearch.bayes.answer_figures import builds_differ, odd_ones, ramp_range, strays, witnessed
 from dssearch.bayes.belief import Beliefs, Certainty, Tracks, believe, outlook
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.line_places import ends, moved
@@ -58,7 +52,7 @@ class FinalCheck:
 
 
 def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> FinalCheck | None:
-    """The first that is missing; None when the answer can be given."""
+    """Return the first that is missing; None when the answer can be given."""
     checks: list[Iterator[FinalCheck]] = []
     if beliefs.settled(certainty):
         checks += [
@@ -78,17 +72,17 @@ def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> 
 
 
 def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
-    """Unmeasured candidates next to a small step, where few builds make a plateau.
+    """Yield unmeasured candidates next to a small step, where few builds make a plateau.
 
     One build may lie off its plateau by itself, and a ramp has no plateaus.
     """
-    found = beliefs.posterior
-    low, high = found.ends(beliefs.top)
-    doubt = CLEAR * math.hypot(found.noise, found.scatter)
-    if abs(math.log(effects(found, beliefs.top).middle)) > min(SMALL, doubt):
+    posterior = beliefs.posterior
+    low, high = posterior.ends(beliefs.top)
+    doubt = CLEAR * math.hypot(posterior.noise, posterior.scatter)
+    if abs(math.log(effects(posterior, beliefs.top).middle)) > min(SMALL, doubt):
         return
     for side in (range(low, beliefs.low - 1, -1), range(high, beliefs.high + 1)):
-        near = (beliefs.line.names[at] for at in itertools.islice(side, REACH))
+        near = (beliefs.line.names[place] for place in itertools.islice(side, REACH))
         free = [name for name in near if name not in beliefs.failed]
         if sum(bool(_runs(beliefs, name)) for name in free) >= certainty.plateau:
             continue
@@ -109,15 +103,15 @@ def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
 
 
 def _modes(beliefs: Beliefs) -> Iterator[FinalCheck]:
-    """Until runs of one candidate were repeated often enough to show that some are slow ones.
+    """Yield runs until one candidate has enough of them to show that some are slow ones.
 
     Bisecting fits a step to any row of single runs: only repeated ones can contradict it.
     """
-    found = beliefs.posterior
+    posterior = beliefs.posterior
     before, after = _pair(beliefs)
-    repeated = int((found.seen.counts - 1).sum())
-    if repeated < REPEATED and abs(math.log(effects(found, beliefs.top).middle)) < MODES:
-        name = min(before, after, key=lambda each: _runs(beliefs, each))
+    repeated = int((posterior.runs.counts - 1).sum())
+    if repeated < REPEATED and abs(math.log(effects(posterior, beliefs.top).middle)) < MODES:
+        name = min(before, after, key=lambda candidate: _runs(beliefs, candidate))
         yield FinalCheck(
             names=_in_company(beliefs, name), why=f"do all runs of {name} cost the same?"
         )
@@ -133,46 +127,56 @@ def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
 
 
 def _ramp(beliefs: Beliefs) -> Iterator[FinalCheck]:
-    """While its range is vague: the widest gap where it begins or ends, or a build there again."""
-    seen = beliefs.posterior.seen
+    """Yield, while its range is vague, the widest gap at its ends, or a build there again."""
+    runs = beliefs.posterior.runs
     where = ramp_range(beliefs.posterior)
-    if where.chance >= RAMP_SURE or len(seen.positions) >= most_builds(beliefs):
+    if where.chance >= RAMP_SURE or len(runs.positions) >= most_builds(beliefs):
         return
     low, high = where.vague
-    gaps = [at for at, (one, other) in enumerate(itertools.pairwise(seen.positions))
-            if other >= low and one <= high]  # fmt: skip
-    middles = {at: beliefs.split(at) for at in gaps}
-    wide = [at for at in gaps if middles[at] is not None]
+    gaps = [
+        gap
+        for gap, (first, second) in enumerate(itertools.pairwise(runs.positions))
+        if second >= low and first <= high
+    ]
+    middles = {gap: beliefs.split(gap) for gap in gaps}
+    wide = [gap for gap in gaps if middles[gap] is not None]
     if wide:
-        middle = middles[max(wide, key=lambda at: seen.positions[at + 1] - seen.positions[at])]
+        middle = middles[max(wide, key=lambda gap: runs.positions[gap + 1] - runs.positions[gap])]
         assert middle is not None  # noqa: S101 - chosen so
         name = beliefs.line.names[middle.position]
         yield FinalCheck(
             names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
         )
         return
-    near = {at for gap in gaps for at in (gap, gap + 1) if seen.counts[at] < MOST_RUNS}
+    near = {
+        candidate
+        for gap in gaps
+        for candidate in (gap, gap + 1)
+        if runs.counts[candidate] < MOST_RUNS
+    }
     if near:
-        name = beliefs.line.names[seen.positions[min(near, key=lambda at: seen.counts[at])]]
+        name = beliefs.line.names[
+            runs.positions[min(near, key=lambda candidate: runs.counts[candidate])]
+        ]
         yield FinalCheck(
             names=_in_company(beliefs, name), why=f"does the ramp begin or end before {name}?"
         )
 
 
 def _odd_builds(beliefs: Beliefs) -> Iterator[FinalCheck]:
-    """Before "no difference": what would make builds seem to differ, or hide that the ends do."""
-    found, names, first = beliefs.posterior, beliefs.line.names, beliefs.line.names[beliefs.low]
-    odd = (found.seen.counts == 1) & (np.abs(strays(found)) > ODD)
-    for at in found.seen.positions[odd]:
+    """Yield, before "no difference", what makes builds seem to differ or hides that ends do."""
+    posterior, names, first = beliefs.posterior, beliefs.line.names, beliefs.line.names[beliefs.low]
+    odd = (posterior.runs.counts == 1) & (np.abs(strays(posterior)) > ODD)
+    for position in posterior.runs.positions[odd]:
         yield FinalCheck(
-            names=(names[at], first), why=f"was the only run of {names[at]} an odd one?"
+            names=(names[position], first), why=f"was the only run of {names[position]} an odd one?"
         )
-    if not builds_differ(found):
+    if not builds_differ(posterior):
         return
     half = (beliefs.high - beliefs.low) // 2
     for end, way in ((beliefs.low, 1), (beliefs.high, -1)):
         near = (names[end + way * far] for far in range(1, min(REACH, half) + 1))
-        name = next((each for each in near if each not in beliefs.failed), None)
+        name = next((candidate for candidate in near if candidate not in beliefs.failed), None)
         if name is not None and not _runs(beliefs, name):
             why = f"a second build next to {names[end]}: does {name} cost the same?"
             yield FinalCheck(names=(name, names[end]), why=why)
@@ -182,26 +186,26 @@ def _alone(beliefs: Beliefs) -> Iterator[FinalCheck]:
     """The neighbours of what differs alone: where they differ too, it was a change and its end."""
     line = beliefs.line.names
     for odd in odd_ones(beliefs):
-        at = beliefs.line.index[odd.after]
-        for near in (line[at - 1], line[at + 1]):
+        place = beliefs.line.index[odd.after]
+        for near in (line[place - 1], line[place + 1]):
             if near not in beliefs.failed and not _runs(beliefs, near):
                 why = f"is {odd.after} alone, or does {near} cost the same?"
                 yield FinalCheck(names=_in_company(beliefs, near), why=why)
 
 
 def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
-    """Evenly spaced candidates that were not measured."""
+    """Yield evenly spaced candidates that were not measured."""
     names = beliefs.line.names
-    asked = np.linspace(beliefs.low, beliefs.high, certainty.inside + 2)[1:-1]
-    for at in np.unique(np.rint(asked).astype(np.int64)):
-        name = names[int(at)]
+    places = np.linspace(beliefs.low, beliefs.high, certainty.inside + 2)[1:-1]
+    for place in np.unique(np.rint(places).astype(np.int64)):
+        name = names[int(place)]
         if name not in beliefs.failed and not _runs(beliefs, name):
             why = f"inside: does {name} cost the same as the ends?"
             yield FinalCheck(names=(name, names[beliefs.low]), why=why)
 
 
 def _every_candidate(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
-    """Every candidate of a short line."""
+    """Yield every candidate of a short line."""
     line = beliefs.line
     first = line.names[beliefs.low]
     for name in line.names:
@@ -211,13 +215,13 @@ def _every_candidate(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCh
 
 
 def _in_company(beliefs: Beliefs, name: str) -> tuple[str, ...]:
-    """With an end where a run alone says little: the machine's speed changes."""
-    other = next(end for end in beliefs.ends if end != name)
-    return (name, other) if shared(beliefs) else (name,)
+    """Add an end where a run alone says little: the machine's speed changes."""
+    end = next(end for end in beliefs.ends if end != name)
+    return (name, end) if shared(beliefs) else (name,)
 
 
 def _pair(beliefs: Beliefs) -> tuple[str, str]:
-    """The neighbours of the named step."""
+    """Return the neighbours of the named step."""
     low, high = beliefs.posterior.ends(beliefs.top)
     return beliefs.line.names[low], beliefs.line.names[high]
 
@@ -295,20 +299,25 @@ class Bayes:
             return self._answer(beliefs, spent)
         if session_unknown(beliefs):
             return Wanted(
-                candidates=beliefs.ends, why="a new session: what do the ends cost in it?",
-                remaining=0, outlook=outlook(beliefs),
-            )  # fmt: skip
+                candidates=beliefs.ends,
+                why="a new session: what do the ends cost in it?",
+                remaining=0,
+                outlook=outlook(beliefs),
+            )
         if beliefs.certain(self.certainty):
             last = left_to_check(beliefs, self.certainty, self.survey_up_to)
             if last is None:
                 return self._answer(beliefs)
             return Wanted(
-                candidates=last.names, why=last.why, remaining=0, outlook=outlook(beliefs),
+                candidates=last.names,
+                why=last.why,
+                remaining=0,
+                outlook=outlook(beliefs),
                 fresh=last.fresh,
-            )  # fmt: skip
+            )
         lost = lost_in_builds(beliefs)
         choice = choose(
-            beliefs, self.costs, self.budget, every=self.certainty.every, under_way=under_way
+            beliefs, self.costs, self.budget, all_steps=self.certainty.every, under_way=under_way
         )
         if lost or choice is None:
             return self._answer(beliefs, lost or "no further run would tell more", builds=True)
@@ -320,12 +329,12 @@ class Bayes:
         A search that stops in doubt about a second step still names the first.
         """
         certainty = replace(self.certainty, every=False) if stop else self.certainty
-        left = self._left(beliefs) if stop and not beliefs.certain(certainty) else ""
-        return Answer(boundary=conclude(beliefs, certainty, stop, left, builds=builds))
+        missing = self._left(beliefs) if stop and not beliefs.certain(certainty) else ""
+        return Answer(boundary=conclude(beliefs, certainty, stop, missing, builds=builds))
 
     def _left(self, beliefs: Beliefs) -> str:
-        """What it would take; how much longer is estimated from the next run."""
-        choice = choose(beliefs, self.costs, Budget(), every=self.certainty.every)
+        """Return what it would take; how much longer is estimated from the next run."""
+        choice = choose(beliefs, self.costs, Budget(), all_steps=self.certainty.every)
         if choice is None:
             return OTHERS
         runs = 1 + _remaining(beliefs, choice, self.certainty)
@@ -347,7 +356,7 @@ class Bayes:
 
 
 def _remaining(beliefs: Beliefs, choice: NextRun, certainty: Certainty) -> int:
-    """The missing bits, at the rate of the next run: a guess for the ETA.
+    """Return the missing bits, at the rate of the next run: a guess for the ETA.
 
     Where there is probably no step, a run that tells little still moves its odds: what it tells is
     shared out over the few cases in which there is one.

@@ -64,15 +64,15 @@ class Beliefs:
     @property
     def decider(self) -> Metric:
         """The metric that decided: the rate where not every sample has the one asked for."""
-        return self.posterior.seen.metric
+        return self.posterior.runs.metric
 
     @property
     def witness(self) -> Evidence | None:
         """All runs by the witness of the metric that decides."""
-        return witness(self.posterior.seen, self.history, self.line, self.low, self.high)
+        return witness(self.posterior.runs, self.history, self.line, self.low, self.high)
 
     def boundary(self, *, confidence: float, **facts: object) -> Boundary:
-        """An answer, with what is alike in all of them."""
+        """Return an answer, with what is alike in all of them."""
         facts = {
             "metric": self.decider.name,
             "unmeasured": dict(self.failed),
@@ -94,14 +94,14 @@ class Beliefs:
     def failures(self, gap: int) -> list[int]:
         low, high = self.posterior.ends(gap)
         places = (self.line.index[name] for name in self.failed)
-        return sorted(at for at in places if low < at < high)
+        return sorted(place for place in places if low < place < high)
 
     def split(self, gap: int, under_way: Sequence[int] = ()) -> Split | None:
         ends = self.posterior.ends(gap)
         return split_between(self.line, gap, ends, self.failures(gap), under_way)
 
     def names(self, gap: int) -> tuple[str, ...]:
-        """The candidates of which one is the step when it is in this gap."""
+        """Return the candidates of which one is the step when it is in this gap."""
         low, high = self.posterior.ends(gap)
         return self.line.names[low + 1 : high + 1]
 
@@ -119,15 +119,19 @@ class Beliefs:
             return int(np.argmax(stepped))
         levels = self._plateaus(sure)
         whole = levels[-1] - levels[0]
-        along = [at for at in range(len(sure)) if (levels[at + 1] - levels[at]) * whole > 0]
-        lasting = (at for at in along if _lasts(levels, at))
+        along = [
+            number
+            for number in range(len(sure))
+            if (levels[number + 1] - levels[number]) * whole > 0
+        ]
+        lasting = (number for number in along if _lasts(levels, number))
         return sure[next(lasting, along[0] if along else 0)]
 
     def _plateaus(self, gaps: Sequence[int]) -> Floats:
-        """The level before the first of these gaps, between each two, and after the last."""
-        seen = self.posterior.seen
-        parts = np.split(np.arange(len(seen.positions)), [gap + 1 for gap in gaps])
-        means = (np.average(seen.middles[part], weights=seen.counts[part]) for part in parts)
+        """Return the level before the first of these gaps, between each two, and after the last."""
+        runs = self.posterior.runs
+        parts = np.split(np.arange(len(runs.positions)), [gap + 1 for gap in gaps])
+        means = (np.average(runs.middles[part], weights=runs.counts[part]) for part in parts)
         return np.fromiter(means, dtype=np.float64)
 
     @property
@@ -146,32 +150,32 @@ class Beliefs:
         return float(np.triu(self.posterior.two, 1).sum())
 
     def settled(self, certainty: Certainty) -> bool:
-        """(14): a gap that contains a step for sure enough, with nothing left to measure inside.
+        """Return (14), whether a gap surely contains a step with nothing left to measure inside.
 
         Whether there is a second step elsewhere is a separate question, asked after this one.
         """
-        found, top = self.posterior, self.top
-        if found.none > 1 - certainty.real or found.stepped[top] < certainty.level:
+        posterior, top = self.posterior, self.top
+        if posterior.none > 1 - certainty.real or posterior.stepped[top] < certainty.level:
             return False
         return self.split(top) is None and not (certainty.every and self._open(certainty))
 
     def either(self, certainty: Certainty) -> tuple[int, int] | None:
-        """Two neighbouring gaps of which one surely holds the step, and no run tells which.
+        """Return two neighbouring gaps of which one surely holds the step, and no run tells which.
 
         The candidate between them differs from both sides: it is odd and one of the two is a step,
         or both are steps. However well it is measured, these look alike.
         """
-        found, first = self.posterior, int(np.argmax(self.posterior.stepped))
-        if found.none > 1 - certainty.real:
+        posterior, first = self.posterior, int(np.argmax(self.posterior.stepped))
+        if posterior.none > 1 - certainty.real:
             return None
         for low in (first - 1, first):
-            if not 0 <= low < found.gaps - 1:
+            if not 0 <= low < posterior.gaps - 1:
                 continue
-            chance = float(found.stepped[low : low + 2].sum() - found.pairs[low, low + 1])
+            chance = float(posterior.stepped[low : low + 2].sum() - posterior.pairs[low, low + 1])
             if chance < certainty.level or self._width(low) > 1 or self._width(low + 1) > 1:
                 continue
-            odd = [float(found.odd_chances(gap)[low + 1]) for gap in (low, low + 1)]
-            apart = float(found.pairs[low, low + 1]) + float(found.one[low : low + 2] @ odd)
+            odd = [float(posterior.odd_chances(gap)[low + 1]) for gap in (low, low + 1)]
+            apart = float(posterior.pairs[low, low + 1]) + float(posterior.one[low : low + 2] @ odd)
             if apart >= APART * chance:
                 return low, low + 1
         return None
@@ -181,22 +185,22 @@ class Beliefs:
         return high - low
 
     def _open(self, certainty: Certainty) -> bool:
-        """Whether a second step is possible, and not yet as certain as the first."""
+        """Return whether a second step is possible, and not yet as certain as the first."""
         if self.second < 1 - certainty.level:
             return False
-        other = int(np.argmax(self.second_by_gap))
-        return self.second_by_gap[other] < certainty.level or self.split(other) is not None
+        gap = int(np.argmax(self.second_by_gap))
+        return self.second_by_gap[gap] < certainty.level or self.split(gap) is not None
 
     def least(self, certainty: Certainty) -> float:
-        """(17): the log of the smallest step that is looked for."""
-        found = self.posterior
-        builds = LEAST_IN_SCATTER * found.scatter
+        """Return (17), the log of the smallest step that is looked for."""
+        posterior = self.posterior
+        builds = LEAST_IN_SCATTER * posterior.scatter
         if certainty.smallest is not None:
             return max(certainty.smallest, builds)
-        return max(certainty.visible * found.noise, builds)
+        return max(certainty.visible * posterior.noise, builds)
 
     def refuted(self, certainty: Certainty) -> bool:
-        """(15): nothing that is looked for, and no size of it could have hidden."""
+        """Return (15), whether nothing looked for is there, and no size of it could hide."""
         least = self.least(certainty)
         if self._flat(least) + self.posterior.at_most_below(least) < certainty.none:
             return False
@@ -218,24 +222,24 @@ class Beliefs:
         return float(hidden.max(initial=0.0))
 
     def nothing(self, certainty: Certainty) -> float:
-        """The chance of no step and no ramp, or of one too small to be looked for."""
+        """Return the chance of no step and no ramp, or of one too small to be looked for."""
         return self.nothing_above(self.least(certainty))
 
     def nothing_above(self, size: float) -> float:
-        """The chance of no step and no ramp, or of one below that size (a log)."""
+        """Return the chance of no step and no ramp, or of one below that size (a log)."""
         return self._flat(size) + self.posterior.below(size)
 
     def _flat(self, size: float) -> float:
-        """The chance of no step, and of a ramp below that size."""
-        found = self.posterior
-        return found.none + (found.ramp if abs(found.rise) < size else 0.0)
+        """Return the chance of no step, and of a ramp below that size."""
+        posterior = self.posterior
+        return posterior.none + (posterior.ramp if abs(posterior.rise) < size else 0.0)
 
     def ramped(self, certainty: Certainty) -> bool:
-        """(16): many small steps instead of one."""
-        found = self.posterior
-        if found.ramp < certainty.level:
+        """Return (16), whether there are many small steps instead of one."""
+        posterior = self.posterior
+        if posterior.ramp < certainty.level:
             return False
-        return abs(found.rise) >= self.least(certainty) and found.none <= 1 - certainty.real
+        return abs(posterior.rise) >= self.least(certainty) and posterior.none <= 1 - certainty.real
 
     def certain(self, certainty: Certainty) -> bool:
         return (
@@ -247,15 +251,15 @@ class Beliefs:
 
     def mass(self) -> Floats:
         """Of each candidate; with ``none`` and ``ramp`` of the posterior they sum to 1."""
-        found = self.posterior
-        return self._spread(found.one + np.diag(found.two) + found.pairs.sum(1) / 2)
+        posterior = self.posterior
+        return self._spread(posterior.one + np.diag(posterior.two) + posterior.pairs.sum(1) / 2)
 
     def chances(self) -> Floats:
         """Of each candidate, that it is a step, alone or with another."""
         return self._spread(self.posterior.stepped)
 
     def _spread(self, shares: Floats) -> Floats:
-        """What each gap has, over its candidates."""
+        """Return what each gap has, over its candidates."""
         line = self.line
         spread = np.zeros(len(line.names))
         for gap, share in enumerate(shares):
@@ -268,20 +272,20 @@ class Beliefs:
     def credible(self, level: float) -> tuple[str, ...]:
         """The fewest candidates that hold ``level`` of the mass of all steps, in line order."""
         masses = self.mass()
-        return tuple(self.line.names[at] for at in fewest(masses, level) if masses[at] > 0)
+        return tuple(self.line.names[place] for place in fewest(masses, level) if masses[place] > 0)
 
 
-def _lasts(levels: Floats, at: int) -> bool:
-    """Whether no later level takes back half of this step or more."""
-    kept = (levels[at + 1 :] - levels[at]) / (levels[at + 1] - levels[at])
-    return bool(kept.min() >= LASTS)
+def _lasts(levels: Floats, gap: int) -> bool:
+    """Return whether no later level takes back half of this step or more."""
+    lasting = (levels[gap + 1 :] - levels[gap]) / (levels[gap + 1] - levels[gap])
+    return bool(lasting.min() >= LASTS)
 
 
 def fewest(shares: Floats, part: float) -> list[int]:
-    """The fewest places that hold that part of all shares, in their own order."""
+    """Return the fewest places that hold that part of all shares, in their own order."""
     order = np.argsort(-shares, kind="stable")
     count = int(np.searchsorted(np.cumsum(shares[order]), part * shares.sum() - 1e-12)) + 1
-    return [int(at) for at in sorted(order[:count])]
+    return [int(place) for place in sorted(order[:count])]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -289,25 +293,25 @@ class Tracks:
     """The tracks of the lines asked about: a line of 100,000 is laid out once."""
 
     prior: Mapping[str, float] = field(default_factory=dict)
-    known: dict[int, Track] = field(default_factory=dict)
+    tracks: dict[int, Track] = field(default_factory=dict)
 
     def of(self, names: Sequence[str]) -> Track:
-        found = self.known.get(id(names))
-        if found is None or found.names is not names:
-            self.known.clear()
-            found = self.known[id(names)] = track(names, self.prior)
-        return found
+        line = self.tracks.get(id(names))
+        if line is None or line.names is not names:
+            self.tracks.clear()
+            line = self.tracks[id(names)] = track(names, self.prior)
+        return line
 
 
 def believe(
     question: Question, history: History, line: Track, belief: Belief, failed: Mapping[str, str]
 ) -> Beliefs | None:
-    """None before both ends were measured."""
+    """Return None before both ends were measured."""
     bounds = ends(line.names, failed, history.samples)
     if bounds is None:
         return None
-    seen = evidence(question.decider, history, line, *bounds)
-    if seen is None or (seen.positions[0], seen.positions[-1]) != bounds:
+    runs = evidence(question.decider, history, line, *bounds)
+    if runs is None or (runs.positions[0], runs.positions[-1]) != bounds:
         return None
     return Beliefs(
         question=question,
@@ -317,7 +321,7 @@ def believe(
         high=bounds[1],
         failed={name: why for name, why in failed.items() if name in line.index},
         of_source=belief.of_source,
-        posterior=weigh(seen, line, belief.of(question.decider)),
+        posterior=weigh(runs, line, belief.of(question.decider)),
     )
 
 
@@ -325,20 +329,20 @@ SHOWN = 6
 
 
 def outlook(beliefs: Beliefs) -> Outlook:
-    """The likeliest gaps with their chances."""
-    found, names = beliefs.posterior, beliefs.line.names
-    order = np.argsort(-found.stepped, kind="stable")[:SHOWN]
+    """Return the likeliest gaps with their chances."""
+    posterior, names = beliefs.posterior, beliefs.line.names
+    order = np.argsort(-posterior.stepped, kind="stable")[:SHOWN]
     shares = []
     for gap in order:
-        low, high = found.ends(int(gap))
-        chance = float(found.stepped[gap])
+        low, high = posterior.ends(int(gap))
+        chance = float(posterior.stepped[gap])
         shares.append(
             Share(after=names[low], last=names[high], candidates=high - low, chance=chance)
         )
     return Outlook(
         shares=tuple(share for share in shares if share.chance >= 0.005),
-        none=found.none,
-        ramp=found.ramp,
+        none=posterior.none,
+        ramp=posterior.ramp,
         two=beliefs.pair,
-        noise_pct=100 * math.expm1(found.noise),
+        noise_pct=100 * math.expm1(posterior.noise),
     )

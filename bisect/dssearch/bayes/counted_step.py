@@ -36,7 +36,7 @@ class Side:
 
 
 def counted_step(beliefs: Beliefs, gap: int, level: float) -> Counts | None:
-    """Of the step in that gap; None where the metric that decided does not count."""
+    """Return those of the step in that gap; None where the metric that decided does not count."""
     if beliefs.decider.floor is None:
         return None
     low, high = beliefs.posterior.ends(gap)
@@ -46,21 +46,21 @@ def counted_step(beliefs: Beliefs, gap: int, level: float) -> Counts | None:
 def counted_between(
     beliefs: Beliefs, low: int, high: int, level: float, *, lasts: bool = True
 ) -> Counts | None:
-    """The same of a step between two places of the line, to the next steps on both sides.
+    """Return the same of a step between two places of the line, to the next steps on both sides.
 
     One that does not last ends with its candidate.
     """
-    metric, found = beliefs.decider, beliefs.posterior
+    metric, posterior = beliefs.decider, beliefs.posterior
     if metric.floor is None:
         return None
     before, after = sides(beliefs, low, high)
     after = after if lasts else after[after == high]
-    return _counts(metric, _runs(beliefs, before), _runs(beliefs, after), level, found)
+    return _counts(metric, _runs(beliefs, before), _runs(beliefs, after), level, posterior)
 
 
 def _runs(beliefs: Beliefs, positions: Ints) -> list[list[Sample]]:
-    """The usable ones of each candidate."""
-    groups = (beliefs.history.of(beliefs.line.names[at]) for at in positions)
+    """Return the usable ones of each candidate."""
+    groups = (beliefs.history.of(beliefs.line.names[position]) for position in positions)
     return [[sample for sample in group if sample.valid] for group in groups]
 
 
@@ -69,30 +69,32 @@ def _counts(
     before: Sequence[Sequence[Sample]],
     after: Sequence[Sequence[Sample]],
     level: float,
-    known: Posterior,
+    posterior: Posterior,
 ) -> Counts:
-    """What both sides count, with intervals; runs come by candidate.
+    """Return what both sides count, with intervals; runs come by candidate.
 
     The noise of one run is the same part of a count, with what is added to it, on both sides.
     """
     floor = metric.floor or 0.0
     groups = [_values(metric, runs) for runs in (*before, *after)]
     freedom = sum(map(len, groups)) - len(groups)
-    rests = np.concatenate([(each - each.mean()) / (abs(each.mean()) + floor) for each in groups])
-    noise = math.sqrt(float(rests @ rests) / freedom) if freedom else known.noise
+    rests = np.concatenate(
+        [(group - group.mean()) / (abs(group.mean()) + floor) for group in groups]
+    )
+    noise = math.sqrt(float(rests @ rests) / freedom) if freedom else posterior.noise
     reach = float(stdtrit(max(1, freedom), (1 + level) / 2))
-    one, other = (
-        _side(metric, groups[part], runs, reach * noise, known.scatter)
+    earlier, later = (
+        _side(metric, groups[part], runs, reach * noise, posterior.scatter)
         for part, runs in ((slice(len(before)), before), (slice(len(before), None), after))
     )
-    apart = math.hypot(one.half, other.half)
-    differ = other.mean - one.mean
+    apart = math.hypot(earlier.half, later.half)
+    differ = later.mean - earlier.mean
     return Counts(
         unit=metric.counts,
-        before=_shown(one.mean, floor),
-        after=_shown(other.mean, floor),
-        before_interval=one.interval,
-        after_interval=other.interval,
+        before=_shown(earlier.mean, floor),
+        after=_shown(later.mean, floor),
+        before_interval=earlier.interval,
+        after_interval=later.interval,
         difference_interval=(differ - apart, differ + apart),
     )
 
@@ -104,10 +106,10 @@ def _side(
     noise: float,
     scatter: float,
 ) -> Side:
-    every = np.concatenate(list(groups))
-    mean = float(every.mean())
+    values = np.concatenate(list(groups))
+    mean = float(values.mean())
     size = abs(mean) + (metric.floor or 0.0)
-    half = size * math.hypot(noise / math.sqrt(len(every)), 2 * scatter / math.sqrt(len(groups)))
+    half = size * math.hypot(noise / math.sqrt(len(values)), 2 * scatter / math.sqrt(len(groups)))
     steps = [sample.metrics[metric.name].quantum for group in runs for sample in group]
     return Side(mean=mean, half=max(half, max(steps) / 2 / math.sqrt(len(steps))))
 

@@ -40,65 +40,65 @@ class Effects:
         return math.exp(low - half), math.exp(high + half)
 
     def _quantile(self, part: float) -> float:
-        at = int(np.searchsorted(np.cumsum(self.posterior), part))
-        return float(self.sizes[min(at, len(self.sizes) - 1)])
+        index = int(np.searchsorted(np.cumsum(self.posterior), part))
+        return float(self.sizes[min(index, len(self.sizes) - 1)])
 
 
-def effects(found: Posterior, gap: int | tuple[int, int] | None = None) -> Effects:
-    """Of a step in that gap, alone or with another; or of a single one wherever it may be.
+def effects(posterior: Posterior, gap: int | tuple[int, int] | None = None) -> Effects:
+    """Return those of a step in that gap, alone or with another, or of a single one anywhere.
 
     Of two gaps: of a single step in one of them.
     """
-    joint = _alone(found, np.atleast_1d(np.arange(found.gaps) if gap is None else gap))
+    joint = _alone(posterior, np.atleast_1d(np.arange(posterior.gaps) if gap is None else gap))
     if isinstance(gap, int):
-        joint += _with_another(found, gap)
-    cells = np.outer(found.grid.cells, found.grid.cells)
-    ticks, place = found.grid.differences
-    prior = np.tensordot(found.scatter_prior, found.steps, 1) * cells
+        joint += _with_another(posterior, gap)
+    cells = np.outer(posterior.grid.cells, posterior.grid.cells)
+    ticks, place = posterior.grid.differences
+    prior = np.tensordot(posterior.scatter_prior, posterior.steps, 1) * cells
     after = np.bincount(place, weights=(joint * cells).ravel())
     # a size is met once from each level that it may begin at
-    starts = np.bincount(place, weights=np.repeat(found.grid.cells, len(found.grid.cells)))
+    starts = np.bincount(place, weights=np.repeat(posterior.grid.cells, len(posterior.grid.cells)))
     before = np.bincount(place, weights=prior.ravel()) / starts
     possible = before > 0
     if not possible.any():  # the runs are so alike that no step has room between them
         return Effects(sizes=np.zeros(1), prior=np.ones(1), posterior=np.ones(1))
     return Effects(
-        sizes=np.asarray(ticks[possible] * found.grid.width, dtype=np.float64),
+        sizes=np.asarray(ticks[possible] * posterior.grid.width, dtype=np.float64),
         prior=np.asarray(before[possible], dtype=np.float64),
         posterior=after[possible] / max(TINY, after[possible].sum()),
     )
 
 
-def _alone(found: Posterior, gaps: Ints) -> Floats:
-    """How likely each two levels are before and after a step in one of these gaps."""
-    weights, chain = found.one_way * found.one, found.chain
-    likely = np.maximum(TINY, (chain.arrive * chain.after * found.grid.cells).sum(-1))
-    joint = np.zeros(found.steps.shape[1:])
-    for kind, ways in by_kind(found.kinds):
-        for at in gaps:
-            scale = (weights[ways, at] / likely[ways, at])[:, None]
-            part = (chain.before[ways, at] * scale).T @ chain.after[ways, at]
-            joint += part * found.steps[kind]
+def _alone(posterior: Posterior, gaps: Ints) -> Floats:
+    """Return how likely each two levels are before and after a step in one of these gaps."""
+    weights, chain = posterior.one_way * posterior.one, posterior.chain
+    likely = np.maximum(TINY, (chain.arrive * chain.after * posterior.grid.cells).sum(-1))
+    joint = np.zeros(posterior.steps.shape[1:])
+    for kind, ways in by_kind(posterior.kinds):
+        for gap in gaps:
+            scale = (weights[ways, gap] / likely[ways, gap])[:, None]
+            part = (chain.before[ways, gap] * scale).T @ chain.after[ways, gap]
+            joint += part * posterior.steps[kind]
     return joint
 
 
-def _with_another(found: Posterior, gap: int) -> Floats:
-    """The same where there is a second step in another gap."""
-    chain, joint = found.chain, np.zeros(found.steps.shape[1:])
-    cells = np.outer(found.grid.cells, found.grid.cells)
-    for other in range(found.gaps):
-        first, second = min(gap, other), max(gap, other)
-        chance = float(found.two[first, second])
-        if other == gap or chance < LEAST:
+def _with_another(posterior: Posterior, gap: int) -> Floats:
+    """Return the same where there is a second step in another gap."""
+    chain, joint = posterior.chain, np.zeros(posterior.steps.shape[1:])
+    cells = np.outer(posterior.grid.cells, posterior.grid.cells)
+    for partner in range(posterior.gaps):
+        first, second = min(gap, partner), max(gap, partner)
+        chance = float(posterior.two[first, second])
+        if partner == gap or chance < LEAST:
             continue
         middle = chain.middle(first, second)
         if gap == first:
-            one, two = chain.before[:, gap], middle * chain.leave[:, second]
+            from_start, to_end = chain.before[:, gap], middle * chain.leave[:, second]
         else:
-            one, two = chain.arrive[:, first] * middle, chain.after[:, gap]
+            from_start, to_end = chain.arrive[:, first] * middle, chain.after[:, gap]
         part = np.zeros_like(joint)
-        for kind, ways in by_kind(found.kinds):
-            led = (one[ways] * found.any_way[ways, None]).T @ two[ways]
-            part += led * found.steps[kind]
+        for kind, ways in by_kind(posterior.kinds):
+            led = (from_start[ways] * posterior.any_way[ways, None]).T @ to_end[ways]
+            part += led * posterior.steps[kind]
         joint += chance * part / max(TINY, float((part * cells).sum()))
     return joint

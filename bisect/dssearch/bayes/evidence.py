@@ -49,11 +49,24 @@ class Evidence:
     below: Floats
     above: Floats
     apart: bool = False  # whether another machine's samples are left out: it shares no candidate
-    taken: float = 0.0  # the deviation of the speeds that were taken out of runs without a pair
+    speed_scatter: float = (
+        0.0  # the deviation of the speeds that were taken out of runs without a pair
+    )
+    absorbed: float = 0.0  # as many runs as the speeds of turns have explained by themselves
 
     @cached_property
     def counts(self) -> Ints:
         return np.bincount(self.owner, minlength=len(self.positions)).astype(np.int64)
+
+    @cached_property
+    def repeated(self) -> int:
+        """Return how many runs there are beyond the first of each candidate."""
+        return len(self.values) - len(self.positions)
+
+    @cached_property
+    def freedom(self) -> float:
+        """Return the degrees of freedom that the noise is told from."""
+        return max(0.0, self.repeated - self.absorbed)
 
     @cached_property
     def open_ended(self) -> Flags:
@@ -78,7 +91,7 @@ class Evidence:
 
 
 def evidence(metric: Metric, history: History, line: Track, low: int, high: int) -> Evidence | None:
-    """By a metric where every sample has it, else by rate.
+    """Return it by a metric where every sample has it, else by rate.
 
     None without any sample.
     """
@@ -90,42 +103,39 @@ def evidence(metric: Metric, history: History, line: Track, low: int, high: int)
 def witness(
     decided: Evidence, history: History, line: Track, low: int, high: int
 ) -> Evidence | None:
-    """The same by the witness of the metric that decided; None where it has none."""
+    """Return the same by the witness of the metric that decided; None where it has none."""
     name = decided.metric.witness
     if name is None:
         return None
     metric = METRICS[name]
-    telling = {each: metric.telling(group) for each, group in history.samples.items()}
+    telling = {name: metric.telling(group) for name, group in history.samples.items()}
     free = History(samples=telling, unmeasurable=history.unmeasurable)
     return _evidence(free, line, (low, high), metric)
 
 
 def _evidence(
-    history: History,
-    line: Track,
-    ends: tuple[int, int],
-    metric: Metric,
+    history: History, line: Track, ends: tuple[int, int], metric: Metric
 ) -> Evidence | None:
-    every = sorted(_samples(history, line, metric, *ends), key=_when)
-    samples = _comparable(every, ends)
+    placed_samples = sorted(_samples(history, line, metric, *ends), key=_when)
+    samples = _comparable(placed_samples, ends)
     readings = [_reading(metric, sample) for _, sample in samples]
-    known = [reading for reading in readings if reading is not None]
-    if not samples or len(known) < len(readings):
+    usable = [reading for reading in readings if reading is not None]
+    if not samples or len(usable) < len(readings):
         return None
-    logs, below, above = (np.array(column) for column in zip(*known, strict=True))
-    positions, owner = np.unique([at for at, _ in samples], return_inverse=True)
+    logs, below, above = (np.array(column) for column in zip(*usable, strict=True))
+    positions, owner = np.unique([place for place, _ in samples], return_inverse=True)
     machines = _machines(samples)
-    found = Offsets(sizes=np.zeros(1), errors=np.zeros(1))
+    machine_offsets = Offsets(sizes=np.zeros(1), errors=np.zeros(1))
     if machines.max() > 0:
-        found = offsets(logs - logs[0], owner, machines)
-        logs -= found.sizes[machines]
+        machine_offsets = offsets(logs - logs[0], owner, machines)
+        logs -= machine_offsets.sizes[machines]
     return Evidence(
         metric=metric,
         positions=positions.astype(np.int64),
         owner=owner.astype(np.int64),
         machines=machines,
-        doubts=found.errors,
-        apart=len(samples) < len(every),
+        doubts=machine_offsets.errors,
+        apart=len(samples) < len(placed_samples),
         values=np.round(logs - logs[0], DIGITS),
         turns=np.array([sample.turn for _, sample in samples], dtype=np.int64),
         sessions=_sessions([sample for _, sample in samples], machines),
@@ -137,7 +147,7 @@ def _evidence(
 
 
 def _reading(metric: Metric, sample: Sample) -> tuple[float, float, float] | None:
-    """The log of a sample's slowness, and how far below and above it the truth may lie."""
+    """Return the log of a sample's slowness, and how far below and above it the truth may lie."""
     if not sample.valid:
         least = metric.least_slowness(sample)
         return (math.log(least), 0.0, math.inf) if least and least > 0 else None
@@ -152,23 +162,23 @@ def _reading(metric: Metric, sample: Sample) -> tuple[float, float, float] | Non
 def _comparable(
     samples: Sequence[tuple[int, Sample]], ends: tuple[int, int]
 ) -> Sequence[tuple[int, Sample]]:
-    """Without those of machines that share no candidate with the others."""
+    """Leave out samples of machines that share no candidate with the others."""
     machines = _machines(samples)
     if len(samples) == 0 or machines.max() == 0:
         return samples
-    kept = tied(np.array([at for at, _ in samples], dtype=np.int64), machines, ends)
-    return [placed for placed, usable in zip(samples, kept, strict=True) if usable]
+    comparable = tied(np.array([place for place, _ in samples], dtype=np.int64), machines, ends)
+    return [placed for placed, usable in zip(samples, comparable, strict=True) if usable]
 
 
 def _machines(samples: Sequence[tuple[int, Sample]]) -> Ints:
-    """For each sample the number of its machine, in the order of their first samples."""
+    """Return for each sample the number of its machine, in the order of their first samples."""
     numbers: dict[str, int] = {}
-    each = [numbers.setdefault(sample.machine.id, len(numbers)) for _, sample in samples]
-    return np.array(each, dtype=np.int64)
+    machines = [numbers.setdefault(sample.machine.id, len(numbers)) for _, sample in samples]
+    return np.array(machines, dtype=np.int64)
 
 
 def _sessions(samples: Sequence[Sample], machines: Ints) -> Ints:
-    """Of each run, in the order of time; pauses are not seen where times are not known.
+    """Return that of each run in the order of time; pauses are not seen where times are unknown.
 
     Times of two machines are never compared: a clock may be an hour off.
     """
@@ -176,23 +186,25 @@ def _sessions(samples: Sequence[Sample], machines: Ints) -> Ints:
     with contextlib.suppress(ValueError):
         moments = [datetime.fromisoformat(sample.started_at).timestamp() for sample in samples]
         times = np.array(moments)
-        for one in np.unique(machines):
-            here = machines == one
-            pauses[here] = np.cumsum(np.diff(times[here], prepend=times[here][0]) > BREAK_S)
+        for machine in np.unique(machines):
+            of_machine = machines == machine
+            pauses[of_machine] = np.cumsum(
+                np.diff(times[of_machine], prepend=times[of_machine][0]) > BREAK_S
+            )
     numbers: dict[tuple[str, int], int] = {}
     starts = (sample.session for sample in samples)
-    each = [
+    sessions = [
         numbers.setdefault(key, len(numbers)) for key in zip(starts, pauses.tolist(), strict=True)
     ]
-    return np.array(each, dtype=np.int64)
+    return np.array(sessions, dtype=np.int64)
 
 
 def burdens(samples: Sequence[Sample], machines: Ints) -> Floats:
-    """Of each run; 0 on a machine that nothing disturbs."""
+    """Return that of each run; 0 on a machine that nothing disturbs."""
     steal = np.array([max(0.0, sample.steal_pct) for sample in samples]) / STEAL_PCT
     gap = np.array([sample.gap_s for sample in samples]) / GAP_S
     speeds = np.array([math.log(sample.calibrator_us or 1.0) for sample in samples])
-    usual = np.array([np.median(speeds[machines == one]) for one in np.unique(machines)])
+    usual = np.array([np.median(speeds[machines == machine]) for machine in np.unique(machines)])
     stray = (speeds - usual[machines]) / STRAY
     return np.asarray(np.sqrt(steal**2 + gap**2 + stray**2), dtype=np.float64)
 
@@ -200,19 +212,19 @@ def burdens(samples: Sequence[Sample], machines: Ints) -> Floats:
 def _samples(
     history: History, line: Track, metric: Metric, low: int, high: int
 ) -> Iterator[tuple[int, Sample]]:
-    """The usable ones, and of candidates that have such those whose time was up."""
+    """Yield the usable ones, and of candidates that have such those whose time was up."""
     for name, group in history.samples.items():
-        at = line.index.get(name)
-        if at is None or not low <= at <= high or name in history.unmeasurable:
+        place = line.index.get(name)
+        if place is None or not low <= place <= high or name in history.unmeasurable:
             continue
         if any(sample.valid for sample in group):
             yield from (
-                (at, sample)
+                (place, sample)
                 for sample in group
                 if sample.valid or (metric.least_slowness(sample) or 0.0) > 0
             )
 
 
 def _when(placed: tuple[int, Sample]) -> tuple[int, str, int, str]:
-    at, sample = placed
-    return (sample.turn, sample.started_at, at, sample.id)
+    place, sample = placed
+    return (sample.turn, sample.started_at, place, sample.id)

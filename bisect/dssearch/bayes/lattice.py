@@ -49,7 +49,7 @@ class Lattice:
         return np.log(np.maximum(apart - half, TINY)), np.log(apart + half)
 
     def shares_below(self, size: float) -> Floats:
-        """Between any two levels: the part of the differences that is smaller than this (a log)."""
+        """Return the part of the differences of two levels that is smaller than this (a log)."""
         low, high = self.bounds
         return np.clip((math.log(size) - low) / (high - low), 0.0, 1.0)
 
@@ -62,7 +62,7 @@ class Lattice:
 
 
 def lattice(middles: Floats, errors: Floats, belief: Belief) -> Lattice:
-    """Around these middles, each known with an error of its own."""
+    """Return one around these middles, each of which has an error of its own."""
     width = float(errors.min()) / FINENESS
     far = FAR * max(builds.size for builds in belief.scatters)
     parts = [builds.width for builds in belief.scatters if builds.layouts]
@@ -77,7 +77,7 @@ def lattice(middles: Floats, errors: Floats, belief: Belief) -> Lattice:
 
 
 def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
-    """(11): the chance that a step leads from one level to the other's cell of one tick.
+    """Return (11), the chance that a step leads from one level to another's cell of one tick.
 
     For each scatter of builds. Alike on a log scale, from what is too small to be seen or to be
     more than builds differ by.
@@ -96,10 +96,10 @@ def step_priors(grid: Lattice, noise: float, belief: Belief) -> Floats:
 
 
 def _log_uniform(below: Floats, above: Floats, low: float, high: float) -> Floats:
-    """The chance of a size between these two (logs), in one of both directions."""
-    one, other = math.log(low), math.log(high)
-    inside = np.clip(above, one, other) - np.clip(below, one, other)
-    chance: Floats = inside / (2 * (other - one))
+    """Return the chance of a size between these two (logs), in one of both directions."""
+    log_low, log_high = math.log(low), math.log(high)
+    inside = np.clip(above, log_low, log_high) - np.clip(below, log_low, log_high)
+    chance: Floats = inside / (2 * (log_high - log_low))
     return chance
 
 
@@ -115,26 +115,26 @@ def _ticks(
     side = math.ceil(far / width / coarse)
     beyond = coarse * (np.rint(centres / coarse) + np.arange(-side, side + 1))
     coarse = max(coarse, int(strides.max()))
-    both = (
+    ticks = (
         fine.ravel() if side * coarse <= REACH else np.concatenate([fine.ravel(), beyond.ravel()])
     )
-    return np.unique(both).astype(np.int64), coarse
+    return np.unique(ticks).astype(np.int64), coarse
 
 
-def noise_estimate(seen: Evidence, belief: Belief) -> float:
+def noise_estimate(runs: Evidence, belief: Belief) -> float:
     """Return the likeliest size, so that the lattice lies well; its weight is judged later.
 
     It is the mode of the prior times the likelihood of what runs of one candidate differ by.
     """
-    middles = seen.middles
-    rest = np.abs(seen.values - middles[seen.owner]) / seen.scales
-    steps = np.where(seen.open_ended, 0.0, seen.below + seen.above) / seen.scales
-    freedom = len(rest) - len(middles)
-    if freedom <= 0:
+    middles = runs.middles
+    deviations = np.abs(runs.values - middles[runs.owner]) / runs.scales
+    steps = np.where(runs.open_ended, 0.0, runs.below + runs.above) / runs.scales
+    freedom = runs.freedom
+    if not freedom:
         return belief.noise
-    moved = rest[rest > 0]
+    moved = deviations[deviations > 0]
     usual = 1.5 * float(np.median(moved)) if len(moved) else 0.0
-    square = float(np.sum(np.minimum(rest, FAR_RUNS * max(belief.least_noise, usual)) ** 2))
+    square = float(np.sum(np.minimum(deviations, FAR_RUNS * max(belief.least_noise, usual)) ** 2))
     square += freedom * float(np.mean(steps**2)) / 12  # values that are read alike need not be
     sizes = np.geomspace(belief.least_noise, max(LOUDEST, belief.noise), 120)
     prior = np.array([belief.log_noise_prior(float(size)) for size in sizes])
@@ -142,7 +142,12 @@ def noise_estimate(seen: Evidence, belief: Belief) -> float:
     return float(sizes[np.argmax(fit)])
 
 
-def noises_around(noise: float, belief: Belief) -> tuple[Floats, Floats]:
-    """Sizes of noise with the log of their prior: (2)."""
+def noises_around(noise: float, belief: Belief, runs: Evidence) -> tuple[Floats, Floats]:
+    """Return sizes of noise with the log of their prior, (2).
+
+    A run that the speed of its turn explains fits with any noise, and best with the least: that is
+    taken off in advance.
+    """
     noises = np.maximum(belief.least_noise, noise * SPREAD)
-    return noises, np.array([belief.log_noise_prior(float(each)) for each in noises])
+    prior = np.array([belief.log_noise_prior(float(size)) for size in noises])
+    return noises, prior + (runs.repeated - runs.freedom) * np.log(noises)

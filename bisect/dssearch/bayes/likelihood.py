@@ -30,21 +30,21 @@ class Likelihood:
     tables: Floats  # way, measured candidate, level of its segment: logs
     odd: Floats  # the same: a share
 
-    def only(self, kept: Ints) -> Likelihood:
-        """Some of the ways."""
-        return Likelihood(tables=self.tables[kept], odd=self.odd[kept])
+    def only(self, numbers: Ints) -> Likelihood:
+        """Return some of the ways."""
+        return Likelihood(tables=self.tables[numbers], odd=self.odd[numbers])
 
     @property
     def ordinary(self) -> Floats:
         """The tables as if no build were odd."""
-        found: Floats = self.tables + np.log(np.maximum(TINY, 1 - self.odd))
-        return found
+        tables: Floats = self.tables + np.log(np.maximum(TINY, 1 - self.odd))
+        return tables
 
 
 def log_likelihood(
-    seen: Evidence, grid: Lattice, ways: Ways, moved: Shifts, belief: Belief, steps: Floats
+    runs: Evidence, grid: Lattice, ways: Ways, moved: Shifts, belief: Belief, steps: Floats
 ) -> tuple[Likelihood, Ways]:
-    """T in (6): for each way of being noisy, measured candidate and level of its segment.
+    """Return T in (6), by way of being noisy, measured candidate and level of its segment.
 
     An odd build lies off its segment as if there were a step before it and one back after it.
     Each shift of the machines' offsets and each scatter of builds makes further ways. Those that
@@ -52,45 +52,45 @@ def log_likelihood(
     """
     tables = np.concatenate(
         [
-            _of_runs(replace(seen, values=seen.values - shift[seen.machines]), grid, ways)
+            _of_runs(replace(runs, values=runs.values - shift[runs.machines]), grid, ways)
             for shift in moved.sizes
         ]
     )
     ways = ways.each_with(moved.log_weights)
     fit = tables.max(-1).sum(-1) + ways.log_prior
-    kept = np.flatnonzero(fit >= fit.max() - UNLIKELY)
-    tables, ways = tables[kept], ways.only(kept)
+    likely = np.flatnonzero(fit >= fit.max() - UNLIKELY)
+    tables, ways = tables[likely], ways.only(likely)
     weights = np.log([builds.chance for builds in belief.scatters])
-    shares = _odd_shares(seen.positions, belief)
+    shares = _odd_shares(runs.positions, belief)
     scattered = _of_builds(tables, grid, belief, steps, shares)
     return scattered, ways.each_scattered(weights)
 
 
-def _of_runs(seen: Evidence, grid: Lattice, ways: Ways) -> Floats:
-    order = np.argsort(seen.owner, kind="stable")
-    starts = np.searchsorted(seen.owner[order], np.arange(len(seen.positions)))
-    distance = (seen.values[order, None] - grid.levels[None, :]) / seen.scales[order, None]
-    scales = seen.scales[order, None]
-    counts = zip(starts, seen.counts, strict=True)
-    groups = np.concatenate([np.arange(at, at + count, TOGETHER) for at, count in counts])
+def _of_runs(runs: Evidence, grid: Lattice, ways: Ways) -> Floats:
+    order = np.argsort(runs.owner, kind="stable")
+    starts = np.searchsorted(runs.owner[order], np.arange(len(runs.positions)))
+    distance = (runs.values[order, None] - grid.levels[None, :]) / runs.scales[order, None]
+    scales = runs.scales[order, None]
+    counts = zip(starts, runs.counts, strict=True)
+    groups = np.concatenate([np.arange(start, start + count, TOGETHER) for start, count in counts])
     firsts = np.searchsorted(groups, starts)
-    tables = np.empty((len(ways.sizes), len(seen.positions), len(grid.levels)))
-    for way, each in enumerate(ways.log_densities(distance, scales, groups)):
-        np.add.reduceat(each, firsts, axis=0, out=tables[way])
-    _weigh_ranges(tables, seen, grid, ways)
+    tables = np.empty((len(ways.sizes), len(runs.positions), len(grid.levels)))
+    for way, densities in enumerate(ways.log_densities(distance, scales, groups)):
+        np.add.reduceat(densities, firsts, axis=0, out=tables[way])
+    _weigh_ranges(tables, runs, grid, ways)
     return tables
 
 
-def _weigh_ranges(tables: Floats, seen: Evidence, grid: Lattice, ways: Ways) -> None:
+def _weigh_ranges(tables: Floats, runs: Evidence, grid: Lattice, ways: Ways) -> None:
     """The chance of a range instead of the density of a value, where a run tells no more."""
-    for run in np.flatnonzero(seen.below + seen.above > 0):
-        ends = seen.values[run] + np.array([-seen.below[run], 0.0, seen.above[run]])
-        low, value, high = (ends[:, None] - grid.levels[None, :]) / seen.scales[run]
-        tables[:, seen.owner[run]] += ways.log_chances(low, high) - ways.log_density(value)
+    for run in np.flatnonzero(runs.below + runs.above > 0):
+        ends = runs.values[run] + np.array([-runs.below[run], 0.0, runs.above[run]])
+        low, value, high = (ends[:, None] - grid.levels[None, :]) / runs.scales[run]
+        tables[:, runs.owner[run]] += ways.log_chances(low, high) - ways.log_density(value)
 
 
 def _odd_shares(positions: Ints, belief: Belief) -> Floats:
-    """The chance of each candidate to be an odd one, in advance.
+    """Return the chance of each candidate to be an odd one, in advance.
 
     What differs at an end lasts to that end: it is a step. In a short line two steps are as likely.
     """
@@ -103,7 +103,7 @@ def _odd_shares(positions: Ints, belief: Belief) -> Floats:
 def _of_builds(
     tables: Floats, grid: Lattice, belief: Belief, steps: Floats, shares: Floats
 ) -> Likelihood:
-    """A random effect of each build, (6): its own level lies off that of its segment."""
+    """Return a random effect of each build, (6): its own level lies off that of its segment."""
     distance = np.subtract.outer(grid.levels, grid.levels)
     peak = tables.max(-1, keepdims=True)
     likely = np.exp(tables - peak).reshape(-1, len(grid.levels))
@@ -122,7 +122,7 @@ def _of_builds(
 
 
 def off_source(distance: Floats, builds: Scatter) -> Floats:
-    """How likely a build is to lie so far off its source, up to a constant."""
+    """Return how likely a build is to lie so far off its source, up to a constant."""
     if not builds.layouts:
         return np.asarray(np.exp(-0.5 * (distance / builds.width) ** 2))
     return np.asarray(np.exp(-0.5 * ((np.abs(distance) - builds.size) / builds.width) ** 2))
@@ -166,7 +166,7 @@ class Ramps:
 
 
 def ramp_masses(positions: Ints) -> Floats:
-    """The prior share of each pair of gaps: any start, lengths alike on a log scale."""
+    """Return the prior share of each pair of gaps: any start, lengths alike on a log scale."""
     length = float(positions[-1] - positions[0])
     wide = np.diff(positions).astype(np.float64)
     middle = (positions[:-1] + positions[1:]) / 2
@@ -177,26 +177,31 @@ def ramp_masses(positions: Ints) -> Floats:
     within = wide * np.log(np.maximum(1.0, wide / SHORTEST)) - np.maximum(0.0, wide - SHORTEST)
     shares[np.diag_indices(len(wide))] = np.maximum(0.0, within)
     total = float(shares.sum())
-    found: Floats = shares / total if length > SHORTEST and total > 0 else np.zeros_like(shares)
-    return found
+    masses: Floats = shares / total if length > SHORTEST and total > 0 else np.zeros_like(shares)
+    return masses
 
 
-def fit_ramps(seen: Summary, positions: Ints, grid: Lattice, noise: float, belief: Belief) -> Ramps:
-    """(10), by least squares for every pair of gaps at once; the diagonal stays empty."""
-    weights = 1 / seen.variances
+def fit_ramps(
+    candidates: Summary, positions: Ints, grid: Lattice, noise: float, belief: Belief
+) -> Ramps:
+    """Fit (10) by least squares for every pair of gaps at once; the diagonal stays empty."""
+    weights = 1 / candidates.variances
     places = (positions - positions[0]).astype(np.float64)
-    columns = [weights * part for part in (1.0, places, places**2, seen.means, seen.means * places)]
+    columns = [
+        weights * part
+        for part in (1.0, places, places**2, candidates.means, candidates.means * places)
+    ]
     sums = [np.concatenate([np.zeros((len(c), 1)), np.cumsum(c, axis=1)], axis=1) for c in columns]
     all_w, all_y = sums[0][:, -1, None], sums[3][:, -1, None]
-    square = (weights * seen.means**2).sum(1)[:, None]
+    square = (weights * candidates.means**2).sum(1)[:, None]
     gaps = len(positions) - 1
-    one, two = np.triu_indices(gaps, 1)
+    start_gap, end_gap = np.triu_indices(gaps, 1)
     # candidates start + 1 .. end lie on the ramp, those after it on the upper level
-    w, wp, wpp, wy, wyp = (s[:, two + 1] - s[:, one + 1] for s in sums)
-    upper_w, upper_y = (s[:, -1, None] - s[:, two + 1] for s in (sums[0], sums[3]))
+    w, wp, wpp, wy, wyp = (s[:, end_gap + 1] - s[:, start_gap + 1] for s in sums)
+    upper_w, upper_y = (s[:, -1, None] - s[:, end_gap + 1] for s in (sums[0], sums[3]))
     # a ramp begins at the first or last place of its gap, and so it ends: four ways
-    starts = np.stack([places[:-1], places[1:] - 1])[[0, 0, 1, 1]][:, None, one]
-    ends = np.stack([places[:-1] + 1, places[1:]])[[0, 1, 0, 1]][:, None, two]
+    starts = np.stack([places[:-1], places[1:] - 1])[[0, 0, 1, 1]][:, None, start_gap]
+    ends = np.stack([places[:-1] + 1, places[1:]])[[0, 1, 0, 1]][:, None, end_gap]
     length = np.maximum(1.0, ends - starts)
     s1 = (wp - starts * w) / length + upper_w
     s2 = (wpp - 2 * starts * wp + starts**2 * w) / length**2 + upper_w
@@ -213,10 +218,12 @@ def fit_ramps(seen: Summary, positions: Ints, grid: Lattice, noise: float, belie
         fits = np.exp(gain / (worth + 1 / square_size) - peak)
         likely += (fits / np.sqrt(1 + worth * square_size)).sum(0)
     gains = peak + np.log(likely / (SIZES * len(starts)))
-    constant = (seen.log_area - 0.5 * np.log(2 * np.pi * seen.variances)).sum(1)[:, None]
+    constant = (candidates.log_area - 0.5 * np.log(2 * np.pi * candidates.variances)).sum(1)[
+        :, None
+    ]
     flat = 0.5 * np.log(2 * np.pi / all_w) - np.log(grid.width) - 0.5 * (square - all_y**2 / all_w)
-    table, level, size = (np.full((len(weights), gaps, gaps), each) for each in (-np.inf, 0.0, 0.0))
-    table[:, one, two] = gains + constant + flat
-    level[:, one, two] = ((all_y - moved * s1) / all_w).mean(0)
-    size[:, one, two] = moved.mean(0)
+    table, level, size = (np.full((len(weights), gaps, gaps), fill) for fill in (-np.inf, 0.0, 0.0))
+    table[:, start_gap, end_gap] = gains + constant + flat
+    level[:, start_gap, end_gap] = ((all_y - moved * s1) / all_w).mean(0)
+    size[:, start_gap, end_gap] = moved.mean(0)
     return Ramps(log_likelihood=table, level=level, size=size)

@@ -18,13 +18,13 @@ from dssearch.bayes.track import Floats, Ints, Track
 
 
 def ends(
-    names: Sequence[str], failed: Collection[str], measured: Collection[str]
+    names: Sequence[str], failed: Collection[str], successes: Collection[str]
 ) -> tuple[int, int] | None:
-    """The ends, or what to try in their place; None when fewer than two are left.
+    """Return the ends, or what to try in their place; None when fewer than two are left.
 
     Unmeasurable candidates come in stretches; passing one costs the logarithm of its length.
     """
-    fails, works = failed.__contains__, measured.__contains__
+    fails, works = failed.__contains__, successes.__contains__
     last = len(names) - 1
     if last > 0 and not fails(names[0]) and not fails(names[last]):
         return 0, last
@@ -36,7 +36,7 @@ def ends(
 def _nearest(
     names: Sequence[str], fails: Callable[[str], bool], works: Callable[[str], bool]
 ) -> int:
-    """The place nearest to the start that can be measured, or the one to try next."""
+    """Return the place nearest to the start that can be measured, or the one to try next."""
     failed, place = -1, 0
     for place in _leaps(len(names)):
         if not fails(names[place]):
@@ -60,13 +60,13 @@ def _leaps(length: int) -> Iterator[int]:
 
 
 def _walked(names: Sequence[str], fails: Callable[[str], bool]) -> tuple[int, int] | None:
-    """The outermost two that did not fail."""
-    left = [place for place, name in enumerate(names) if not fails(name)]
-    return (left[0], left[-1]) if len(left) > 1 else None
+    """Return the outermost two that did not fail."""
+    places = [place for place, name in enumerate(names) if not fails(name)]
+    return (places[0], places[-1]) if len(places) > 1 else None
 
 
 def moved(names: Sequence[str], bounds: tuple[int, int]) -> str:
-    """The note when an end is replaced; empty while both are the ones asked for."""
+    """Return the note when an end is replaced; empty while both are the ones asked for."""
     reasons = []
     for end, place in ((0, bounds[0]), (len(names) - 1, bounds[1])):
         left_out = abs(place - end)
@@ -96,16 +96,16 @@ class Split:
 def split_between(
     line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int], under_way: Sequence[int]
 ) -> Split | None:
-    """The same where some places in the gap are under way: one between them that adds most.
+    """Return the same where some places in the gap are under way: one between them that adds most.
 
     low ---- a ---- high: a is under way, so the next one halves either side of it.
     """
-    inside = sorted({at for at in under_way if ends[0] < at < ends[1]})
+    inside = sorted({place for place in under_way if ends[0] < place < ends[1]})
     if not inside:
         return split(line, gap, ends, failed)
     total, best, most = line.mass(*ends), None, 0.0
     for low, high in pairwise((ends[0], *inside, ends[1])):
-        part = split(line, gap, (low, high), [at for at in failed if low < at < high])
+        part = split(line, gap, (low, high), [place for place in failed if low < place < high])
         share = line.mass(ends[0], part.position) / total if part else 0.0
         if part is None or not 0 < share < 1:
             continue
@@ -117,7 +117,7 @@ def split_between(
 
 
 def split(line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int]) -> Split | None:
-    """The middle of the mass; None when nothing that could be measured is left inside.
+    """Return the middle of the mass; None when nothing that could be measured is left inside.
 
     What cannot be measured comes in stretches, of a length that grows with what was seen of them:
     so after a failure the next try is as far away as the stretch may reach.
@@ -127,8 +127,8 @@ def split(line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int]) -
     if high - low < 2 or total <= 0 or len(failed) >= MOST_FAILED:
         return None
     if not failed:
-        at = _middle(line, low, high)
-        return Split(gap=gap, position=at, share=line.mass(low, at) / total, buildable=1.0)
+        middle = _middle(line, low, high)
+        return Split(gap=gap, position=middle, share=line.mass(low, middle) / total, buildable=1.0)
     inner = np.arange(low + 1, high)
     buildable = _buildable(inner, np.asarray(sorted(failed)))
     share = (line.sums[inner] - line.sums[low]) / total
@@ -145,20 +145,20 @@ def split(line: Track, gap: int, ends: tuple[int, int], failed: Sequence[int]) -
 
 
 def _middle(line: Track, low: int, high: int) -> int:
-    """The earlier one of two that halve the mass equally well."""
+    """Return the earlier one of two that halve the mass equally well."""
     half = (line.sums[low] + line.sums[high]) / 2
-    at = int(np.clip(np.searchsorted(line.sums, half), low + 1, high - 1))
-    before = max(low + 1, at - 1)
-    return before if abs(line.sums[before] - half) <= abs(line.sums[at] - half) else at
+    middle = int(np.clip(np.searchsorted(line.sums, half), low + 1, high - 1))
+    before = max(low + 1, middle - 1)
+    return before if abs(line.sums[before] - half) <= abs(line.sums[middle] - half) else middle
 
 
 def _buildable(inner: Ints, failed: Ints) -> Floats:
-    """0 for what failed; near it little, the less the longer its stretch already is."""
+    """Return 0 for what failed, and little near it: the less, the longer its stretch is."""
     after = np.searchsorted(failed, inner)
-    left = inner - failed[np.maximum(after - 1, 0)]
+    distance = inner - failed[np.maximum(after - 1, 0)]
     right = failed[np.minimum(after, len(failed) - 1)] - inner
     nearest = np.minimum(
-        np.where(after > 0, left, np.inf), np.where(after < len(failed), right, np.inf)
+        np.where(after > 0, distance, np.inf), np.where(after < len(failed), right, np.inf)
     )
     reach = failed[-1] - failed[0] + 1
     buildable: Floats = nearest / (nearest + reach)

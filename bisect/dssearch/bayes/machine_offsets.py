@@ -31,52 +31,55 @@ class Offsets:
 
 
 def tied(owner: Ints, machines: Ints, ends: tuple[int, int]) -> Flags:
-    """The samples that can be compared: their machines share candidates, directly or not.
+    """Return the samples that can be compared: their machines share candidates, directly or not.
 
     Of several such groups it is the one that measured both ends, else the largest.
     """
     group = np.arange(machines.max() + 1)
     for candidate in np.unique(owner):
-        here = np.unique(group[machines[owner == candidate]])
-        group[np.isin(group, here)] = here[0]
+        tied_machines = np.unique(group[machines[owner == candidate]])
+        group[np.isin(group, tied_machines)] = tied_machines[0]
     groups = group[machines]
-    both = set(groups[owner == ends[0]]) & set(groups[owner == ends[1]])
-    chosen = min(both) if both else int(np.argmax(np.bincount(groups)))
-    return np.asarray(groups == chosen)
+    of_both_ends = set(groups[owner == ends[0]]) & set(groups[owner == ends[1]])
+    largest = min(of_both_ends) if of_both_ends else int(np.argmax(np.bincount(groups)))
+    return np.asarray(groups == largest)
 
 
 def offsets(values: Floats, owner: Ints, machines: Ints) -> Offsets:
-    """From candidates that several machines measured; their levels may be anything."""
+    """Return them from candidates that several machines measured, whatever their levels are."""
     count = int(machines.max()) + 1
-    others = np.delete(np.arange(count), np.argmax(np.bincount(machines)))
-    is_other = (machines[:, None] == others[None, :]).astype(np.float64)
-    freedom = max(0, len(values) - len(np.unique(owner)) - len(others))
+    movable = np.delete(np.arange(count), np.argmax(np.bincount(machines)))
+    is_other = (machines[:, None] == movable[None, :]).astype(np.float64)
+    freedom = max(0, len(values) - len(np.unique(owner)) - len(movable))
     weights: Floats = np.ones(len(values))
-    fitted: Floats = np.zeros(len(others))
-    errors: Floats = np.zeros(len(others))
+    fitted: Floats = np.zeros(len(movable))
+    errors: Floats = np.zeros(len(movable))
     places = np.unique(owner, return_inverse=True)[1]
     columns = np.column_stack([is_other, values])
     for _ in range(ROUNDS):
         centred = _centred(columns, places, weights)
-        inside, rest = centred[:, :-1], centred[:, -1]
+        inside, remainder = centred[:, :-1], centred[:, -1]
         worth = inside.T @ (weights[:, None] * inside)
-        fitted = np.asarray(np.linalg.solve(worth, inside.T @ (weights * rest)), np.float64)
-        rest = rest - inside @ fitted
-        square = PRIOR_RUNS * Belief.noise**2 + float(weights @ rest**2)
+        fitted = np.asarray(np.linalg.solve(worth, inside.T @ (weights * remainder)), np.float64)
+        remainder = remainder - inside @ fitted
+        square = PRIOR_RUNS * Belief.noise**2 + float(weights @ remainder**2)
         noise = np.sqrt(square / (PRIOR_RUNS + freedom))
         errors = np.asarray(noise * np.sqrt(np.diag(np.linalg.inv(worth))), dtype=np.float64)
-        before, weights = weights, np.minimum(1.0, OUTLIER * noise / np.maximum(TINY, np.abs(rest)))
+        before, weights = (
+            weights,
+            np.minimum(1.0, OUTLIER * noise / np.maximum(TINY, np.abs(remainder))),
+        )
         if np.array_equal(weights, before):
             break  # a further round would change nothing
     sizes, doubts = np.zeros(count), np.zeros(count)
-    sizes[others], doubts[others] = fitted, errors
+    sizes[movable], doubts[movable] = fitted, errors
     return Offsets(sizes=sizes, errors=doubts)
 
 
 def _centred(columns: Floats, places: Ints, weights: Floats) -> Floats:
-    """Without the mean of each candidate."""
+    """Take out the mean of each candidate."""
     total = np.bincount(places, weights=weights)
-    means = [np.bincount(places, weights=weights * one) / total for one in columns.T]
+    means = [np.bincount(places, weights=weights * column) / total for column in columns.T]
     centred: Floats = columns - np.stack(means, axis=1)[places]
     return centred
 
@@ -91,7 +94,7 @@ class Shifts:
 
 
 def shifts(machines: Ints, errors: Floats, noise: float) -> Shifts:
-    """One by one for each machine; a single one, of 0, if there is one machine."""
+    """Return one for each machine; a single one, of 0, if there is one machine."""
     count = len(errors)
     doubtful = np.flatnonzero(errors > 0)
     sizes, scales = [np.zeros((1, count))], np.ones(count)

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg.lapack import dpbtrf, dpbtrs
 
 from dssearch.bayes.evidence import Evidence
+from dssearch.bayes.prior import Belief
 from dssearch.bayes.track import TINY, Flags, Floats, Ints, log_sum
 
 PACES = np.geomspace(0.003, 1.0, 8)  # variance of the speed's steps, in variances of the noise
@@ -51,7 +52,7 @@ class _Runs:
     begins: Flags  # of each turn: the first of its machine
     jumps: Flags  # of each turn: the first of its session
     weights: Floats  # of each run: how much it says, 1 where it does not stray
-    told: Floats  # the same in advance: next to nothing where its time was up
+    prior_weights: Floats  # the same in advance: next to nothing where its time was up
 
     @cached_property
     def sized(self) -> Floats:
@@ -67,15 +68,17 @@ class _Runs:
     def drifting(self) -> _Columns:
         """The same with the drift as one more level."""
         drift = np.linspace(-1, 1, len(self.begins))[self.turns]
-        known = np.zeros(self.own.shape[1] + 1)
-        known[-1] = 1 / DRIFT
-        return self._columns(np.column_stack([self.own, drift]), known)
+        precisions = np.zeros(self.own.shape[1] + 1)
+        precisions[-1] = 1 / DRIFT
+        return self._columns(np.column_stack([self.own, drift]), precisions)
 
-    def _columns(self, columns: Floats, known: Floats) -> _Columns:
+    def _columns(self, columns: Floats, precisions: Floats) -> _Columns:
         runs = np.column_stack([columns, self.values])
         firsts = np.flatnonzero(np.diff(self.turns, prepend=-1))
         weighed = runs * self.weights[:, None]
-        return _Columns(runs=runs, turns=np.add.reduceat(weighed, firsts, axis=0), known=known)
+        return _Columns(
+            runs=runs, turns=np.add.reduceat(weighed, firsts, axis=0), precisions=precisions
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,7 +87,7 @@ class _Columns:
 
     runs: Floats
     turns: Floats  # the weighed sums of each turn's runs
-    known: Floats  # of each column in advance: a precision
+    precisions: Floats  # of each column in advance: a precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,48 +111,50 @@ class _Fit:
     noise: float
 
 
-def without_speed(seen: Evidence) -> Evidence:
+def without_speed(evidence: Evidence, belief: Belief) -> Evidence:
     """The same without what the machine's speed explains; each candidate's noise as that leaves it.
 
-    ``seen`` itself when a steady machine explains the values as well.
+    ``evidence`` itself when a steady machine explains the values as well.
     """
-    if len(seen.values) < len(seen.positions) + FREE:
-        return seen
+    if len(evidence.values) < len(evidence.positions) + FREE:
+        return evidence
     # each machine has a speed of its own
-    order = np.argsort(seen.machines, kind="stable")
-    runs = _runs(seen, order)
+    order = np.argsort(evidence.machines, kind="stable")
+    runs = _runs(evidence, order)
     jumps = JUMPS if runs.jumps.any() else (0.0,)
     # what strays together may be right, so no run is left out in advance
-    rests = _first_rests(runs, seen.middles[seen.owner[order]])
+    rests = _first_rests(runs, evidence.middles[evidence.owner[order]])
     first = np.maximum(FIRST_WEIGHT, _weights(rests))
-    runs = replace(runs, weights=first * runs.told)
-    still, best = _steady(runs, jumps), _moving(runs, jumps)
+    runs = replace(runs, weights=first * runs.prior_weights)
+    still, best = _steady(runs, jumps, belief), _moving(runs, jumps, belief)
     runs = _reweighed(runs, min(still, best, key=lambda fit: fit.surprise))
-    still, best = _steady(runs, jumps), _moving(runs, jumps)
+    still, best = _steady(runs, jumps, belief), _moving(runs, jumps, belief)
     if best.surprise + (0.0 if _paired(runs) else CLEAR_NATS) > still.surprise:
         if not runs.jumps.any():
-            return seen
+            return evidence
         best = still
     speed, weights = np.empty_like(best.speed), np.empty_like(best.speed)
     speed[order], weights[order] = best.speed, runs.weights
-    return _seen_at(seen, replace(best, speed=speed), weights)
+    return _seen_at(evidence, replace(best, speed=speed), weights)
 
 
-def _runs(seen: Evidence, order: Ints) -> _Runs:
-    machines, sessions, turns = (each[order] for each in (seen.machines, seen.sessions, seen.turns))
+def _runs(evidence: Evidence, order: Ints) -> _Runs:
+    machines, sessions, turns = (
+        column[order] for column in (evidence.machines, evidence.sessions, evidence.turns)
+    )
     new_machine = np.diff(machines, prepend=-1) > 0
     new_turn = new_machine | (np.diff(turns, prepend=-1) != 0)
     new_session = ~new_machine & (np.diff(sessions, prepend=0) != 0)
-    own = np.zeros((len(order), len(seen.positions)))
-    own[np.arange(len(order)), seen.owner[order]] = 1.0
+    own = np.zeros((len(order), len(evidence.positions)))
+    own[np.arange(len(order)), evidence.owner[order]] = 1.0
     return _Runs(
-        values=seen.values[order],
+        values=evidence.values[order],
         own=own,
         turns=np.cumsum(new_turn) - 1,
         begins=new_machine[new_turn],
         jumps=new_session[new_turn],
         weights=np.ones(len(order)),
-        told=np.where(seen.open_ended[order], UP, 1.0),
+        prior_weights=np.where(evidence.open_ended[order], UP, 1.0),
     )
 
 
@@ -158,42 +163,64 @@ def _paired(runs: _Runs) -> bool:
     return len(runs.values) >= 1.5 * len(runs.begins)
 
 
-def _steady(runs: _Runs, jumps: Sequence[float]) -> _Fit:
-    return _best(runs, [_Motion(jump=each) for each in jumps])
+def _steady(runs: _Runs, jumps: Sequence[float], belief: Belief) -> _Fit:
+    return _best(runs, [_Motion(jump=jump) for jump in jumps], belief)
 
 
-def _moving(runs: _Runs, jumps: Sequence[float]) -> _Fit:
+def _moving(runs: _Runs, jumps: Sequence[float], belief: Belief) -> _Fit:
     # with one run a turn, a speed that changes at will explains anything
     paces = [*PACES, *PAIRED] if _paired(runs) else PACES
-    drifts = [_Motion(jump=each, drifts=True) for each in jumps]
+    drifts = [_Motion(jump=jump, drifts=True) for jump in jumps]
     walks = itertools.product(paces, jumps)
-    return _best(runs, [*drifts, *(_Motion(pace=float(pace), jump=jump) for pace, jump in walks)])
+    motions = [*drifts, *(_Motion(pace=float(pace), jump=jump) for pace, jump in walks)]
+    return _best(runs, motions, belief)
 
 
-def _best(runs: _Runs, motions: Sequence[_Motion]) -> _Fit:
-    return min((_fit(runs, each) for each in motions), key=lambda fit: fit.surprise)
+def _best(runs: _Runs, motions: Sequence[_Motion], belief: Belief) -> _Fit:
+    """Few turns of the same two do not tell the noise from the walk: what is usual decides."""
+    fits = (_fit(runs, motion) for motion in motions)
+    weighed = (
+        replace(fit, surprise=fit.surprise - belief.log_noise_prior(fit.noise)) for fit in fits
+    )
+    return min(weighed, key=lambda fit: fit.surprise)
 
 
-def _seen_at(seen: Evidence, fit: _Fit, weights: Floats) -> Evidence:
-    level = fit.levels[seen.owner]
-    rest = seen.values - fit.speed - level
-    free = len(rest) - len(seen.positions)
+def _seen_at(evidence: Evidence, fit: _Fit, weights: Floats) -> Evidence:
+    level = fit.levels[evidence.owner]
+    noise = evidence.values - fit.speed - level
+    absorbed = _absorbed(evidence, fit.motion)
     # the speed has taken a part of the noise with it
-    size = np.sqrt(max(TINY, float(rest @ (rest * weights))) / free)
-    counts = np.bincount(seen.owner, weights=weights)
+    free = max(1.0, evidence.repeated - absorbed)
+    size = np.sqrt(max(TINY, float(noise @ (noise * weights))) / free)
+    counts = np.bincount(evidence.owner, weights=weights)
     common = 1 / float(fit.worth.sum()) - 1 / float(weights.sum())
     doubt = counts * (np.diag(np.linalg.inv(fit.worth)) - common)
-    wider = np.sqrt(np.maximum(1.0, doubt))[seen.owner]
-    alone = np.bincount(seen.turns - seen.turns.min())[seen.turns - seen.turns.min()] == 1
-    return replace(
-        seen,
-        taken=float(np.std(fit.speed[alone])) if alone.any() else 0.0,
-        # the noise is told from the values in their scales
-        values=level + rest * wider * min(3.0, fit.noise / size),
-        scales=seen.scales * wider,
-        below=seen.below * wider,
-        above=seen.above * wider,
+    wider = np.sqrt(np.maximum(1.0, doubt))[evidence.owner]
+    alone = (
+        np.bincount(evidence.turns - evidence.turns.min())[evidence.turns - evidence.turns.min()]
+        == 1
     )
+    return replace(
+        evidence,
+        speed_scatter=float(np.std(fit.speed[alone])) if alone.any() else 0.0,
+        absorbed=absorbed,
+        # the noise is told from the values in their scales
+        values=level + noise * wider * min(3.0, fit.noise / size),
+        scales=evidence.scales * wider,
+        below=evidence.below * wider,
+        above=evidence.above * wider,
+    )
+
+
+def _absorbed(evidence: Evidence, motion: _Motion) -> float:
+    """As many runs as the speeds of the turns explain: all turns but one where it walks at will.
+
+    That is the trace of the smoother of a walk. With turns of one, the noise and the walk are told
+    from each other by their sum alone.
+    """
+    turns = len(np.unique(np.stack([evidence.machines, evidence.turns]), axis=1).T)
+    pace = motion.pace * len(evidence.values) / turns
+    return (turns - len(np.unique(evidence.machines))) * float(np.sqrt(pace / (pace + 4)))
 
 
 def _fit(runs: _Runs, motion: _Motion) -> _Fit:
@@ -210,21 +237,25 @@ def _fit(runs: _Runs, motion: _Motion) -> _Fit:
         weighed = fitted.runs - dpbtrs(root, fitted.turns)[0][runs.turns]
         size += 2 * float(np.log(root[1]).sum()) + float(np.log(walk).sum())
     heavy = columns * runs.weights[:, None]
-    worth = heavy.T @ weighed[:, :-1] + np.diag(fitted.known)
-    found = np.asarray(np.linalg.solve(worth, heavy.T @ weighed[:, -1]), dtype=np.float64)
-    left = weighed[:, -1] - weighed[:, :-1] @ found  # the noise's part
-    levels: Floats = found[:count]
-    rest = runs.values - runs.own @ levels
-    square = max(TINY, float(rest @ (left * runs.weights)))
+    worth = heavy.T @ weighed[:, :-1] + np.diag(fitted.precisions)
+    solution = np.asarray(np.linalg.solve(worth, heavy.T @ weighed[:, -1]), dtype=np.float64)
+    noise = weighed[:, -1] - weighed[:, :-1] @ solution  # the noise's part
+    levels: Floats = solution[:count]
+    deviations = runs.values - runs.own @ levels
+    square = max(TINY, float(deviations @ (noise * runs.weights)))
     surprise = 0.5 * (size + float(np.linalg.slogdet(worth)[1]) + free * np.log(square))
     return _Fit(
-        surprise=surprise, motion=motion, levels=levels, worth=_without_drift(worth, len(levels)),
-        speed=rest - left, noise=float(np.sqrt(square / free)),
-    )  # fmt: skip
+        surprise=surprise,
+        motion=motion,
+        levels=levels,
+        worth=_without_drift(worth, len(levels)),
+        speed=deviations - noise,
+        noise=float(np.sqrt(square / free)),
+    )
 
 
 def _walk_bands(runs: _Runs, walk: Floats) -> Floats:
-    """Of the speed's precision after the runs: one over the variance of each of its steps."""
+    """Return the speed's precision after the runs: one over the variance of each step."""
     bands = np.zeros((2, len(walk)))
     bands[1] = runs.sized + 1 / walk
     goes_on = np.where(runs.begins[1:], 0.0, 1.0)
@@ -234,7 +265,7 @@ def _walk_bands(runs: _Runs, walk: Floats) -> Floats:
 
 
 def _without_drift(worth: Floats, count: int) -> Floats:
-    """The precision of the levels alone, whatever the drift is."""
+    """Return the precision of the levels alone, whatever the drift is."""
     if len(worth) == count:
         return worth
     shared = worth[:count, count:]
@@ -244,34 +275,36 @@ def _without_drift(worth: Floats, count: int) -> Floats:
 
 def _first_rests(runs: _Runs, middles: Floats) -> Floats:
     """How far each run lies off its candidate's median and the median of the turns around it."""
-    rest = runs.values - middles
+    deviations = runs.values - middles
     firsts = np.flatnonzero(np.diff(runs.turns, prepend=-1))
     parts = np.flatnonzero(runs.begins | runs.jumps)
     first, last = parts, np.append(parts[1:], len(runs.begins)) - 1
     part = np.searchsorted(parts, np.arange(len(firsts)), side="right") - 1
     turns = np.arange(len(firsts))
     begin = firsts[np.maximum(turns - NEAR, first[part])]
-    ends = np.append(firsts, len(rest))
+    ends = np.append(firsts, len(deviations))
     end = ends[np.minimum(turns + NEAR, last[part]) + 1]
-    speed = np.array([np.median(rest[one:two]) for one, two in zip(begin, end, strict=True)])
-    off: Floats = rest - speed[runs.turns]
+    speed = np.array(
+        [np.median(deviations[first:last]) for first, last in zip(begin, end, strict=True)]
+    )
+    off: Floats = deviations - speed[runs.turns]
     return off
 
 
-def _weights(rest: Floats) -> Floats:
-    """How much runs say that lie so far off; what ran once may be where its level is."""
-    known = np.abs(rest)[np.abs(rest) > SAME * np.abs(rest).max(initial=TINY)]
-    if not len(known):
-        return np.ones(len(rest))
-    size = 1.4826 * float(np.median(known))
-    return np.asarray(np.minimum(1.0, (STRAY_TAIL + 1) / (STRAY_TAIL + (rest / size) ** 2)))
+def _weights(deviations: Floats) -> Floats:
+    """Return how much runs say that lie so far off; what ran once may be where its level is."""
+    sizes = np.abs(deviations)[np.abs(deviations) > SAME * np.abs(deviations).max(initial=TINY)]
+    if not len(sizes):
+        return np.ones(len(deviations))
+    size = 1.4826 * float(np.median(sizes))
+    return np.asarray(np.minimum(1.0, (STRAY_TAIL + 1) / (STRAY_TAIL + (deviations / size) ** 2)))
 
 
 def _reweighed(runs: _Runs, fit: _Fit) -> _Runs:
-    """The same with the weights that this motion of the speed leaves."""
+    """Return the same with the weights that this motion of the speed leaves."""
     for _ in range(REFITS):
-        rest = runs.values - runs.own @ fit.levels - fit.speed
-        runs = replace(runs, weights=_weights(rest) * runs.told)
+        deviations = runs.values - runs.own @ fit.levels - fit.speed
+        runs = replace(runs, weights=_weights(deviations) * runs.prior_weights)
         fit = _fit(runs, fit.motion)
     return runs
 
@@ -282,33 +315,33 @@ NOISES = np.geomspace(0.25, 4.0, 17)  # around the one that the residuals sugges
 TAIL = 4.0  # degrees of freedom
 
 
-def widened(seen: Evidence) -> Evidence:
-    """(5): the noise of burdened runs is multiplied; ``seen`` itself where there are none."""
-    if not np.any(seen.burden > 0):
-        return seen
-    chances = _chances(_residuals(seen), seen.burden)
-    variance = 1 + seen.burden**2 * float(chances @ GROWTHS)
-    return replace(seen, scales=seen.scales * np.sqrt(variance))
+def widened(evidence: Evidence) -> Evidence:
+    """Multiply the noise of burdened runs, (5); ``evidence`` itself where there are none."""
+    if not np.any(evidence.burden > 0):
+        return evidence
+    chances = _chances(_residuals(evidence), evidence.burden)
+    variance = 1 + evidence.burden**2 * float(chances @ GROWTHS)
+    return replace(evidence, scales=evidence.scales * np.sqrt(variance))
 
 
-def _residuals(seen: Evidence) -> Floats:
-    """Of candidates that ran more than once; the median has taken its part of each; else NaN."""
-    counts = seen.counts[seen.owner]
-    rest: Floats = seen.values - seen.middles[seen.owner]
+def _residuals(evidence: Evidence) -> Floats:
+    """Return those of candidates that ran more than once, corrected for the median; else NaN."""
+    counts = evidence.counts[evidence.owner]
+    deviations: Floats = evidence.values - evidence.middles[evidence.owner]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(counts > 1, rest * np.sqrt(counts / (counts - 1.0)), np.nan)
+        return np.where(counts > 1, deviations * np.sqrt(counts / (counts - 1.0)), np.nan)
 
 
-def _chances(rest: Floats, load: Floats) -> Floats:
-    """Of each growth, after what the runs say."""
-    known = np.isfinite(rest)
-    if not np.any(known):
+def _chances(deviations: Floats, load: Floats) -> Floats:
+    """Return that of each growth, after what the runs say."""
+    repeated = np.isfinite(deviations)
+    if not np.any(repeated):
         return PRIOR
-    rest, load = rest[known], load[known]
-    size = max(1e-4, 1.4826 * float(np.median(np.abs(rest))))
+    deviations, load = deviations[repeated], load[repeated]
+    size = max(1e-4, 1.4826 * float(np.median(np.abs(deviations))))
     scales = np.sqrt(1 + GROWTHS[:, None] * load[None, :] ** 2)
     noise = size * NOISES[:, None, None] * scales[None]
-    each = -np.log(noise) - (TAIL + 1) / 2 * np.log1p((rest / noise) ** 2 / TAIL)
-    likely = log_sum(each.sum(-1), axis=0) + np.log(PRIOR)
+    densities = -np.log(noise) - (TAIL + 1) / 2 * np.log1p((deviations / noise) ** 2 / TAIL)
+    likely = log_sum(densities.sum(-1), axis=0) + np.log(PRIOR)
     chances: Floats = np.exp(likely - log_sum(likely))
     return chances / max(TINY, float(chances.sum()))

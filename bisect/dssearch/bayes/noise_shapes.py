@@ -37,29 +37,31 @@ class Ways:
     kinds: Ints  # which scatter of builds
     log_prior: Floats
 
-    def only(self, kept: Ints) -> Ways:
-        return Ways(**{each.name: getattr(self, each.name)[kept] for each in fields(self)})
+    def only(self, numbers: Ints) -> Ways:
+        return Ways(**{field.name: getattr(self, field.name)[numbers] for field in fields(self)})
 
     def normalised(self) -> Ways:
-        """With priors that sum to 1."""
+        """Return them with priors that sum to 1."""
         return replace(self, log_prior=self.log_prior - log_sum(self.log_prior))
 
     def each_with(self, log_weights: Floats) -> Ways:
-        """Every way with each of several alternatives; the alternatives vary slowest."""
+        """Return every way with each of several alternatives; the alternatives vary slowest."""
         count, ways = len(log_weights), len(self.sizes)
-        made = self.only(np.tile(np.arange(ways), count))
-        return replace(made, log_prior=made.log_prior + np.repeat(log_weights, ways))
+        ways_repeated = self.only(np.tile(np.arange(ways), count))
+        return replace(
+            ways_repeated, log_prior=ways_repeated.log_prior + np.repeat(log_weights, ways)
+        )
 
     def each_scattered(self, log_weights: Floats) -> Ways:
-        """Every way with each scatter of builds."""
+        """Return every way with each scatter of builds."""
         kinds = np.repeat(np.arange(len(log_weights)), len(self.sizes))
         return replace(self.each_with(log_weights), kinds=kinds)
 
-    def joined(self, other: Ways) -> Ways:
+    def joined(self, more: Ways) -> Ways:
         return Ways(
             **{
-                each.name: np.concatenate([getattr(self, each.name), getattr(other, each.name)])
-                for each in fields(self)
+                field.name: np.concatenate([getattr(self, field.name), getattr(more, field.name)])
+                for field in fields(self)
             }
         )
 
@@ -72,7 +74,7 @@ class Ways:
         return total
 
     def log_densities(self, distance: Floats, scales: Floats, groups: Ints) -> Iterator[Floats]:
-        """For each way the density f in (6), or (4), of each group of runs together.
+        """Yield for each way the density f in (6), or (4), of each group of runs together.
 
         Runs are at a distance from their level, in their scales; ``groups`` is where each begins.
         """
@@ -83,19 +85,19 @@ class Ways:
         falls, widths = (self.tails + 1) / 2, 1 / (self.tails * self.sizes**2)
         for way in range(len(self.sizes)):
             if self.slow[way] > 0:
-                both = self._log_two_modes(way, distance, scales)
-                yield np.asarray(np.add.reduceat(both, groups, axis=0), dtype=np.float64)
+                densities = self._log_two_modes(way, distance, scales)
+                yield np.asarray(np.add.reduceat(densities, groups, axis=0), dtype=np.float64)
                 continue
             # one log for all of a group, since logs take most of the time
             product = np.multiply.reduceat(1 + squares * widths[way], groups, axis=0)
             yield np.asarray(alone[way] - falls[way] * np.log(product), dtype=np.float64)
 
     def log_density(self, distance: Floats) -> Floats:
-        """Way, level: that of one run of the usual noise."""
+        """Return by way and level that of one run of the usual noise."""
         return np.stack([self._log_run(way, distance) for way in range(len(self.sizes))])
 
     def log_chances(self, low: Floats, high: Floats) -> Floats:
-        """Way, level: the log of the chance that a run lies between two distances."""
+        """Return by way and level the log of the chance that a run lies between two distances."""
         size, tail, slow, jump = (
             column[:, None] for column in (self.sizes, self.tails, self.slow, self.jump)
         )
@@ -110,34 +112,34 @@ class Ways:
         return _log_t(distance / size, float(self.tails[way])) - math.log(size)
 
     def _log_two_modes(self, way: int, distance: Floats, scales: Floats) -> Floats:
-        size, tail, share = (float(each[way]) for each in (self.sizes, self.tails, self.slow))
+        size, tail, share = (float(column[way]) for column in (self.sizes, self.tails, self.slow))
         fast = _log_t(distance / size, tail)
         slow = _log_t((distance - self.jump[way] / scales) / size, tail)
-        both: Floats = np.logaddexp(np.log1p(-share) + fast, np.log(share) + slow)
-        return both - np.log(size * scales)
+        density: Floats = np.logaddexp(np.log1p(-share) + fast, np.log(share) + slow)
+        return density - np.log(size * scales)
 
 
 def _between(low: Floats, high: Floats, tail: Floats) -> Floats:
     """The chance of a t between two values; from the nearer end, so that small ones are exact."""
     flip = low > 0
-    one, other = np.where(flip, -high, low), np.where(flip, -low, high)
-    chance: Floats = stdtr(tail, other) - stdtr(tail, one)
+    nearer, farther = np.where(flip, -high, low), np.where(flip, -low, high)
+    chance: Floats = stdtr(tail, farther) - stdtr(tail, nearer)
     return chance
 
 
 def _log_t(distance: Floats, tail: float) -> Floats:
-    found: Floats = _log_middle(tail) - (tail + 1) / 2 * np.log1p(distance**2 / tail)
-    return found
+    log_density: Floats = _log_middle(tail) - (tail + 1) / 2 * np.log1p(distance**2 / tail)
+    return log_density
 
 
 @functools.cache
 def _log_middle(tail: float) -> float:
-    """The log of the density in the middle."""
+    """Return the log of the density in the middle."""
     return math.lgamma((tail + 1) / 2) - math.lgamma(tail / 2) - 0.5 * math.log(tail * math.pi)
 
 
 def unimodal(sizes: Floats, log_prior: Floats, tails: tuple[float, ...]) -> Ways:
-    """Each size with each tail."""
+    """Return each size with each tail."""
     count = len(tails)
     zeros = np.zeros(count * len(sizes))
     return Ways(
@@ -179,77 +181,79 @@ class SlowMode:
     unusual: float = 0.0  # by how many nats such a quiet mode is less likely in advance
 
     def ways(self) -> Ways:
-        """Sizes and jumps around the fitted ones."""
-        sizes, jumps = (each.ravel() for each in np.meshgrid(self.size * SIZES, self.jump * JUMPS))
-        same = np.ones(len(sizes))
+        """Return sizes and jumps around the fitted ones."""
+        sizes, jumps = (grid.ravel() for grid in np.meshgrid(self.size * SIZES, self.jump * JUMPS))
+        ones = np.ones(len(sizes))
         return Ways(
             sizes=sizes,
-            tails=NEARLY_GAUSSIAN * same,
-            slow=self.share * same,
+            tails=NEARLY_GAUSSIAN * ones,
+            slow=self.share * ones,
             jump=jumps,
             kinds=np.zeros(len(sizes), dtype=np.int64),
             log_prior=np.full(len(sizes), math.log(self.prior / len(sizes)) - self.unusual),
         )
 
 
-def slow_mode(seen: Evidence, belief: Belief) -> SlowMode | None:
-    """None where too few runs were repeated, or no two modes fit."""
-    repeated = len(seen.values) - len(seen.positions)
+def slow_mode(runs: Evidence, belief: Belief) -> SlowMode | None:
+    """Return None where too few runs were repeated, or no two modes fit."""
+    repeated = len(runs.values) - len(runs.positions)
     if repeated >= FREE:
-        found, one_mode = _best(seen, belief)
-        if found.jump >= LEAST_JUMP * found.size and found.fit >= one_mode + CLEAR_NATS:
-            return found
+        mode, one_mode = _best(runs, belief)
+        if mode.jump >= LEAST_JUMP * mode.size and mode.fit >= one_mode + CLEAR_NATS:
+            return mode
     if repeated >= REPEATED:
-        alike = replace(seen, positions=seen.positions[:1], owner=np.zeros_like(seen.owner))
-        found, _ = _best(alike, belief)
-        if LEAST_JUMP * found.size <= found.jump < min(MODES, CLEAR_JUMP * found.size):
-            return replace(found, prior=UNSEEN)
+        alike = replace(runs, positions=runs.positions[:1], owner=np.zeros_like(runs.owner))
+        mode, _ = _best(alike, belief)
+        if LEAST_JUMP * mode.size <= mode.jump < min(MODES, CLEAR_JUMP * mode.size):
+            return replace(mode, prior=UNSEEN)
     return None
 
 
-def _best(seen: Evidence, belief: Belief) -> tuple[SlowMode, float]:
-    """With how well one mode fits."""
-    rest = seen.values - seen.middles[seen.owner]
-    spread = max(belief.least_noise, float(np.std(rest)))
-    found = max(
-        (_fitted(seen, start * spread, spread / 2, belief.least_noise) for start in STARTS),
-        key=lambda each: each.fit,
+def _best(runs: Evidence, belief: Belief) -> tuple[SlowMode, float]:
+    """Return the best one, and how well one mode fits."""
+    deviations = runs.values - runs.middles[runs.owner]
+    spread = max(belief.least_noise, float(np.std(deviations)))
+    mode = max(
+        (_fitted(runs, start * spread, spread / 2, belief.least_noise) for start in STARTS),
+        key=lambda candidate: candidate.fit,
     )
     # few runs may fall into two narrow groups by chance
-    unusual = belief.log_noise_prior(spread) - belief.log_noise_prior(found.size)
-    return replace(found, fit=found.fit - unusual, unusual=unusual), _one_mode(rest, spread)
+    unusual = belief.log_noise_prior(spread) - belief.log_noise_prior(mode.size)
+    return replace(mode, fit=mode.fit - unusual, unusual=unusual), _one_mode(deviations, spread)
 
 
-def _fitted(seen: Evidence, jump: float, size: float, least_noise: float) -> SlowMode:
-    values, owner, counts = seen.values, seen.owner, seen.counts
-    levels = seen.middles - jump / 4
+def _fitted(runs: Evidence, jump: float, size: float, least_noise: float) -> SlowMode:
+    values, owner, counts = runs.values, runs.owner, runs.counts
+    levels = runs.middles - jump / 4
     share, fit = 0.3, -math.inf
     free = len(values) / max(1, len(values) - len(counts))
     for _ in range(ROUNDS):
-        rest = values - levels[owner]
-        fast, slow = _log_normal(rest, size), _log_normal(rest - jump, size)
-        both = np.logaddexp(math.log1p(-share) + fast, math.log(share) + slow)
-        before, fit = fit, float(both.sum())
+        deviations = values - levels[owner]
+        fast, slow = _log_normal(deviations, size), _log_normal(deviations - jump, size)
+        density = np.logaddexp(math.log1p(-share) + fast, math.log(share) + slow)
+        before, fit = fit, float(density.sum())
         if abs(fit - before) < ENOUGH_NATS:
             break
-        is_slow = np.exp(math.log(share) + slow - both)
+        is_slow = np.exp(math.log(share) + slow - density)
         levels = np.bincount(owner, weights=values - is_slow * jump) / counts
-        rest = values - levels[owner]
-        jump = max(0.0, float(is_slow @ rest) / max(TINY, float(is_slow.sum())))
+        deviations = values - levels[owner]
+        jump = max(0.0, float(is_slow @ deviations) / max(TINY, float(is_slow.sum())))
         share = float(np.clip(is_slow.mean(), 0.03, 0.8))
-        square = (1 - is_slow) @ rest**2 + is_slow @ (rest - jump) ** 2
+        square = (1 - is_slow) @ deviations**2 + is_slow @ (deviations - jump) ** 2
         size = max(least_noise, math.sqrt(float(square) / len(values) * free))
     return SlowMode(share=share, jump=jump, size=size, levels=levels, fit=fit)
 
 
-def _one_mode(rest: Floats, spread: float) -> float:
-    """The best fit of one mode, with any tails: Student's t with 4 degrees, or Gaussian."""
+def _one_mode(deviations: Floats, spread: float) -> float:
+    """Return the best fit of one mode, with any tails: Student's t with 4 degrees, or Gaussian."""
     sizes = spread * np.geomspace(0.3, 1.3, 12)[:, None]
     heavy = math.lgamma(2.5) - math.lgamma(2.0) - 0.5 * math.log(4 * math.pi)
-    t4 = heavy - np.log(sizes) - 2.5 * np.log1p((rest / sizes) ** 2 / 4)
-    return float(max(t4.sum(1).max(), _log_normal(rest, sizes).sum(1).max()))
+    t4 = heavy - np.log(sizes) - 2.5 * np.log1p((deviations / sizes) ** 2 / 4)
+    return float(max(t4.sum(1).max(), _log_normal(deviations, sizes).sum(1).max()))
 
 
-def _log_normal(rest: Floats, size: Floats | float) -> Floats:
-    found: Floats = -0.5 * (rest / size) ** 2 - np.log(size) - 0.5 * math.log(2 * math.pi)
-    return found
+def _log_normal(deviations: Floats, size: Floats | float) -> Floats:
+    log_density: Floats = (
+        -0.5 * (deviations / size) ** 2 - np.log(size) - 0.5 * math.log(2 * math.pi)
+    )
+    return log_density

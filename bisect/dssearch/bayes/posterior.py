@@ -17,13 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from dssearch.bayes.evidence import Evidence
-from dssearch.bayes.lattice import (
-    Lattice,
-    lattice,
-    noise_estimate,
-    noises_around,
-    step_priors,
-)
+from dssearch.bayes.lattice import Lattice, lattice, noise_estimate, noises_around, step_priors
 from dssearch.bayes.likelihood import (
     UNLIKELY,
     Likelihood,
@@ -53,15 +47,15 @@ class Chain:
     leave: Floats  # one step leads from here to all that follows
     sums: Floats  # way, gap, level: logs
 
-    def only(self, kept: Ints) -> Chain:
-        """Some of the ways."""
-        return Chain(**{each.name: getattr(self, each.name)[kept] for each in fields(self)})
+    def only(self, numbers: Ints) -> Chain:
+        """Return some of the ways."""
+        return Chain(**{field.name: getattr(self, field.name)[numbers] for field in fields(self)})
 
     def log_one(self, grid: Lattice) -> Floats:
-        """(8) by way and gap."""
+        """Return (8) by way and gap."""
         likely = np.maximum(TINY, (self.arrive * self.after * grid.cells).sum(-1))
-        found: Floats = self.log_scale + np.log(likely)
-        return found
+        log_likelihoods: Floats = self.log_scale + np.log(likely)
+        return log_likelihoods
 
     def middle(self, first: int | Ints, second: int | Ints) -> Floats:
         """Way, pair, level: all between two gaps is at this level, scaled like the rest."""
@@ -78,7 +72,7 @@ class Posterior:
     one: Floats  # by gap
     two: Floats  # by pair of gaps, upper triangle with the diagonal
     ramps: Floats  # by gaps of start and end, upper triangle with the diagonal
-    seen: Evidence
+    runs: Evidence
     grid: Lattice
     chain: Chain
     steps: Floats  # scatter, level, level: prior of a step
@@ -119,14 +113,14 @@ class Posterior:
 
     def ends(self, gap: int) -> tuple[int, int]:
         """The step is after the first and not after the second."""
-        return int(self.seen.positions[gap]), int(self.seen.positions[gap + 1])
+        return int(self.runs.positions[gap]), int(self.runs.positions[gap + 1])
 
     @cached_property
     def pairs(self) -> Floats:
         """For each two gaps the chance that both contain a step; 0 on the diagonal."""
-        both: Floats = self.two + self.two.T
-        np.fill_diagonal(both, 0.0)
-        return both
+        chances: Floats = self.two + self.two.T
+        np.fill_diagonal(chances, 0.0)
+        return chances
 
     @cached_property
     def stepped(self) -> Floats:
@@ -135,10 +129,10 @@ class Posterior:
         return chance
 
     def odd_chances(self, gap: int | None) -> Floats:
-        """For each measured candidate, with one step in that gap, or none."""
+        """Return one for each measured candidate, with one step in that gap, or none."""
         if gap is None:
-            every = self.chain.sums[:, -1]
-            level = np.exp(every - every.max(-1, keepdims=True)) * self.grid.cells
+            sums = self.chain.sums[:, -1]
+            level = np.exp(sums - sums.max(-1, keepdims=True)) * self.grid.cells
             level *= (self.any_way / level.sum(-1))[:, None]
             return np.asarray(np.einsum("wl,wil->i", level, self.odd), dtype=np.float64)
         before, after = (side[:, gap] for side in sides(self.chain, self.grid, self.one_way))
@@ -150,23 +144,23 @@ class Posterior:
         )
 
     def below(self, least: float) -> float:
-        """The chance of one step or two, each smaller than that (a log)."""
-        arrive, one = self._one_below(least)
+        """Return the chance of one step or two, each smaller than that (a log)."""
+        arrive, log_one = self._one_below(least)
         if self.two.sum() <= WORTH_PARTING:
-            return self._chance_of_one(one)
+            return self._chance_of_one(log_one)
         small = self.steps * self.grid.shares_below(least)
         leave = led(self.chain.after * self.grid.cells, small, self.kinds)
         upper = (..., *np.triu_indices(self.gaps))
         chain = replace(self.chain, arrive=arrive, leave=leave)
-        both = np.exp(_log_two(chain, one, self.grid)[upper] - self.log_two[upper])
-        return self._chance_of_one(one) + float(self.any_way @ both @ self.two[upper])
+        ratios = np.exp(_log_two(chain, log_one, self.grid)[upper] - self.log_two[upper])
+        return self._chance_of_one(log_one) + float(self.any_way @ ratios @ self.two[upper])
 
     def at_most_below(self, least: float) -> float:
         """No less than that chance, and found sooner: as if all of two steps were as small."""
         return self._chance_of_one(self._one_below(least)[1]) + float(self.two.sum())
 
     def _one_below(self, least: float) -> tuple[Floats, Floats]:
-        """Where one such step leads, and its log-likelihood by way and gap."""
+        """Return where one such step leads, and its log-likelihood by way and gap."""
         small = self.steps * self.grid.shares_below(least)
         arrive = led(self.chain.before * self.grid.cells, small, self.kinds)
         return arrive, replace(self.chain, arrive=arrive).log_one(self.grid)
@@ -176,29 +170,29 @@ class Posterior:
         return float((self.one_way * self.one * part).sum())
 
 
-def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
-    """(1) to (11). At least two candidates were measured; the first and last are the ends."""
-    seen = without_speed(widened(seen))
-    noise = noise_estimate(seen, belief)
-    ways = unimodal(*noises_around(noise, belief), belief.tails)
-    middles, slow = seen.middles, slow_mode(seen, belief)
+def weigh(evidence: Evidence, line: Track, belief: Belief) -> Posterior:
+    """Compute (1) to (11). At least two candidates were measured, the ends among them."""
+    evidence = without_speed(widened(evidence), belief)
+    noise = noise_estimate(evidence, belief)
+    ways = unimodal(*noises_around(noise, belief, evidence), belief.tails)
+    middles, slow = evidence.middles, slow_mode(evidence, belief)
     if slow is not None:
         if len(slow.levels) > 1:  # clear: the noise is that of one mode
             noise = slow.size
         middles = np.concatenate([middles, slow.levels])
         ways = ways.normalised().joined(slow.ways())
-    errors = np.resize(noise / np.sqrt(seen.counts), len(middles))
+    errors = np.resize(noise / np.sqrt(evidence.counts), len(middles))
     grid = lattice(middles, errors, belief)
     steps = step_priors(grid, noise, belief)
-    moved = shifts(seen.machines, seen.doubts, noise)
-    seen = replace(seen, scales=seen.scales * moved.scales[seen.machines])
-    likely, ways = log_likelihood(seen, grid, ways, moved, belief, steps)
+    moved = shifts(evidence.machines, evidence.doubts, noise)
+    evidence = replace(evidence, scales=evidence.scales * moved.scales[evidence.machines])
+    likely, ways = log_likelihood(evidence, grid, ways, moved, belief, steps)
     likely, ways, log_none, log_one, chain = _single(likely, ways, grid, steps)
-    masses, pairs = _prior_masses(seen, line)
+    masses, pairs = _prior_masses(evidence, line)
     prior = ways.log_prior - log_sum(ways.log_prior)
-    ramps = fit_ramps(summary(likely.ordinary, grid), seen.positions, grid, noise, belief)
+    ramps = fit_ramps(summary(likely.ordinary, grid), evidence.positions, grid, noise, belief)
     # between a few candidates a ramp is as many steps, and one of them is asked for
-    ramp = belief.ramp if seen.positions[-1] - seen.positions[0] >= SLOPE else 0.0
+    ramp = belief.ramp if evidence.positions[-1] - evidence.positions[0] >= SLOPE else 0.0
     inside = ramps.log_likelihood
     gaps, log_two = np.arange(len(masses)), _log_two(chain, log_one, grid)
     inside[:, gaps, gaps] = log_one  # a ramp within one gap looks like a step there
@@ -207,24 +201,24 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
             "none": np.log(belief.none) + prior + log_none,
             "one": np.log(belief.one * masses) + prior[:, None] + log_one,
             "two": np.log(belief.two * pairs) + prior[:, None, None] + log_two,
-            "ramps": np.log(ramp * ramp_masses(seen.positions)) + prior[:, None, None] + inside,
+            "ramps": np.log(ramp * ramp_masses(evidence.positions)) + prior[:, None, None] + inside,
         }
     peak = max(float(table.max()) for table in by_way.values())
     weights = {kind: np.exp(table - peak) for kind, table in by_way.items()}
     total = sum(float(table.sum()) for table in weights.values())
     weights = {kind: table / total for kind, table in weights.items()}
     any_way = np.sum([table.reshape(len(prior), -1).sum(1) for table in weights.values()], axis=0)
-    one, part = weights["one"].sum(0), weights["ramps"]
-    two, one_way = weights["two"].sum(0), weights["one"] / np.maximum(one, TINY)
+    single, part = weights["one"].sum(0), weights["ramps"]
+    two, one_way = weights["two"].sum(0), weights["one"] / np.maximum(single, TINY)
     share = part / np.maximum(TINY, part.sum(0))
     between = likely.odd[:, 1:-1] * (np.diag(pairs, 1) > 0)[:, None]  # where two steps may be
-    _part_between(one, two, sides(chain, grid, one_way), between, seen.middles, grid)
+    _part_between(single, two, sides(chain, grid, one_way), between, evidence.middles, grid)
     return Posterior(
         none=float(weights["none"].sum()),
-        one=one,
+        one=single,
         two=two,
         ramps=part.sum(0),
-        seen=seen,
+        runs=evidence,
         grid=grid,
         chain=chain,
         steps=steps,
@@ -244,79 +238,90 @@ def weigh(seen: Evidence, line: Track, belief: Belief) -> Posterior:
 def _single(
     likely: Likelihood, ways: Ways, grid: Lattice, steps: Floats
 ) -> tuple[Likelihood, Ways, Floats, Floats, Chain]:
-    """The likelihoods of no step, (7), and of one, (8), and of the ways that may matter."""
+    """Return the likelihoods of no step, (7), and of one, (8), and of the ways that may matter."""
     tables = likely.tables
     most = tables.max(-1).sum(-1) + ways.log_prior + np.log(grid.cells.sum())
     log_none = log_sum(tables.sum(1) + np.log(grid.cells), axis=-1)
     chain = _chain(tables, steps, ways.kinds, grid)
     log_one = chain.log_one(grid)
     best = (np.maximum(log_none, log_one.max(1)) + ways.log_prior).max()
-    kept = np.flatnonzero(most >= best - UNLIKELY)
-    if len(kept) == len(most):
+    likely_ways = np.flatnonzero(most >= best - UNLIKELY)
+    if len(likely_ways) == len(most):
         return likely, ways, log_none, log_one, chain
-    return likely.only(kept), ways.only(kept), log_none[kept], log_one[kept], chain.only(kept)
+    return (
+        likely.only(likely_ways),
+        ways.only(likely_ways),
+        log_none[likely_ways],
+        log_one[likely_ways],
+        chain.only(likely_ways),
+    )
 
 
 def _chain(tables: Floats, steps: Floats, kinds: Ints, grid: Lattice) -> Chain:
     sums = np.cumsum(tables, axis=1)
     before, after = sums[:, :-1], sums[:, -1:] - sums[:, :-1]
-    high, other = before.max(-1, keepdims=True), after.max(-1, keepdims=True)
-    one, rest = np.exp(before - high), np.exp(after - other)
+    before_peak, after_peak = before.max(-1, keepdims=True), after.max(-1, keepdims=True)
+    before_shares, after_shares = np.exp(before - before_peak), np.exp(after - after_peak)
     return Chain(
-        before=one,
-        after=rest,
-        log_scale=(high + other)[:, :, 0],
-        arrive=led(one * grid.cells, steps, kinds),
-        leave=led(rest * grid.cells, steps, kinds),
+        before=before_shares,
+        after=after_shares,
+        log_scale=(before_peak + after_peak)[:, :, 0],
+        arrive=led(before_shares * grid.cells, steps, kinds),
+        leave=led(after_shares * grid.cells, steps, kinds),
         sums=sums,
     )
 
 
 def sides(chain: Chain, grid: Lattice, one_way: Floats) -> tuple[Floats, Floats]:
-    """Way, gap, level: the chances of the levels before and after a single step in each gap."""
-    found = chain.before * chain.leave * grid.cells, chain.arrive * chain.after * grid.cells
+    """Return by way, gap, level the chances of the levels before and after a single step."""
+    levels = chain.before * chain.leave * grid.cells, chain.arrive * chain.after * grid.cells
     before, after = (
-        side / np.maximum(TINY, side.sum(-1, keepdims=True)) * one_way[:, :, None] for side in found
+        side / np.maximum(TINY, side.sum(-1, keepdims=True)) * one_way[:, :, None]
+        for side in levels
     )
     return before, after
 
 
 def _part_between(
-    one: Floats, two: Floats, levels: tuple[Floats, Floats], odd: Floats, middles: Floats,
+    single: Floats,
+    double: Floats,
+    levels: tuple[Floats, Floats],
+    odd: Floats,
+    middles: Floats,
     grid: Lattice,
-) -> None:  # fmt: skip
+) -> None:
     """An odd candidate whose level lies between those next to it is no odd one: two steps."""
     before, after = (side.sum(0) @ grid.levels for side in levels)
     low, high = np.minimum(before, after), np.maximum(before, after)
-    at = np.arange(1, len(one))  # each lies after gap ``at - 1`` and before gap ``at``
-    for side, gaps in ((levels[0], at), (levels[1], at - 1)):
+    places = np.arange(1, len(single))  # each lies after gap ``place - 1`` and before gap ``place``
+    for side, gaps in ((levels[0], places), (levels[1], places - 1)):
         chance = (side[:, gaps] * odd).sum((0, 2))
-        between = (middles[at] > low[gaps]) & (middles[at] < high[gaps])
-        moved = one[gaps] * np.minimum(chance, 1.0) * between
-        one[gaps] -= moved
-        two[at - 1, at] += moved
+        between = (middles[places] > low[gaps]) & (middles[places] < high[gaps])
+        moved = single[gaps] * np.minimum(chance, 1.0) * between
+        single[gaps] -= moved
+        double[places - 1, places] += moved
 
 
 def led(levels: Floats, steps: Floats, kinds: Ints) -> Floats:
-    """Where a step leads from each level; the first axis of ``levels`` is the way."""
+    """Return where a step leads from each level; the first axis of ``levels`` is the way."""
     flat = levels.reshape(len(kinds), -1, levels.shape[-1])
-    found = np.empty_like(flat)
+    reached = np.empty_like(flat)
     for kind, ways in by_kind(kinds):
         # as one matrix: many small products take longer
         part = flat[ways]
-        found[ways] = (part.reshape(-1, part.shape[-1]) @ steps[kind]).reshape(part.shape)
-    return found.reshape(levels.shape)
+        reached[ways] = (part.reshape(-1, part.shape[-1]) @ steps[kind]).reshape(part.shape)
+    return reached.reshape(levels.shape)
 
 
 def by_kind(kinds: Ints) -> Iterator[tuple[int, slice]]:
-    """Each kind with its ways, which follow one another."""
+    """Yield each kind with its ways, which follow one another."""
     ends = [*(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
     for first, last in itertools.pairwise([0, *ends]):
         yield int(kinds[first]), slice(first, last)
 
 
 def _log_two(chain: Chain, log_one: Floats, grid: Lattice) -> Floats:
-    """A step in each of two gaps, (9); two in one gap cannot be told from one."""
+    """Return a step in each of two gaps, (9); two in one gap cannot be told from one."""
     gaps = log_one.shape[1]
     table = np.full((len(log_one), gaps, gaps), -np.inf)
     table[:, np.arange(gaps), np.arange(gaps)] = log_one
@@ -336,10 +341,10 @@ def _log_two(chain: Chain, log_one: Floats, grid: Lattice) -> Floats:
     return table
 
 
-def _prior_masses(seen: Evidence, line: Track) -> tuple[Floats, Floats]:
-    """The share of one step in each gap, and of two steps in each pair of gaps."""
-    masses = np.diff(line.sums[seen.positions])
-    squares = np.diff(line.squares[seen.positions])
+def _prior_masses(runs: Evidence, line: Track) -> tuple[Floats, Floats]:
+    """Return the share of one step in each gap, and of two steps in each pair of gaps."""
+    masses = np.diff(line.sums[runs.positions])
+    squares = np.diff(line.squares[runs.positions])
     total = max(TINY, float(masses.sum()))
     masses, squares = masses / total, squares / total**2
     pairs = 2 * np.triu(np.outer(masses, masses), 1)

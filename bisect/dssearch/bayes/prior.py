@@ -61,8 +61,9 @@ class Belief:
     noise_doubt: float = 0.8  # and it may as well be half or twice that
     least_noise: float = 0.004  # no machine is more quiet
     scatters: tuple[Scatter, ...] = (
-        *scatters((0.002, 0.28), (0.008, 0.37), (0.02, 0.18), (0.04, 0.09)), LAYOUTS,
-    )  # fmt: skip
+        *scatters((0.002, 0.28), (0.008, 0.37), (0.02, 0.18), (0.04, 0.09)),
+        LAYOUTS,
+    )
     of_source: bool = True  # whether a step is one of sources; else of what was built of them
     odd: float = 0.004  # of one candidate, that it differs from both its neighbours
     tails: tuple[float, ...] = (4.0, 100.0)  # degrees of freedom: heavy, or nearly Gaussian
@@ -76,7 +77,7 @@ class Belief:
         return math.log(self.smallest_effect)
 
     def least_step(self, noise: float) -> float:
-        """The log of the smallest step that is possible where one run has that noise."""
+        """Return the log of the smallest step that is possible where one run has that noise."""
         least = max(self.least_log, self.least_in_noise * noise)
         return least if self.asked_effect is None else min(least, math.log(self.asked_effect))
 
@@ -103,7 +104,7 @@ class Belief:
         )
 
     def of(self, metric: Metric) -> Belief:
-        """The same as far as values of that metric vary otherwise than times."""
+        """Return the same as far as values of that metric vary otherwise than times."""
         if metric.exact:
             return self.of_counts
         return self.of_instructions if metric.steady else self
@@ -113,7 +114,7 @@ class Belief:
         return None if self.expected_effect is None else math.log(self.expected_effect)
 
     def log_noise_prior(self, noise: float) -> float:
-        """Up to a constant: (2)."""
+        """Return (2) up to a constant."""
         return -0.5 * (math.log(noise / self.noise) / self.noise_doubt) ** 2
 
     @property
@@ -140,7 +141,7 @@ class Costs:
     paired: bool = False  # two candidates run at the same time, for the price of one
 
     def first_s(self, candidate: str) -> float:
-        """What comes before the first run of a candidate."""
+        """Return what comes before the first run of a candidate."""
         return self.start_s + (0.0 if candidate in self.ready else self.prepare_s)
 
 
@@ -162,7 +163,7 @@ class Budget:
         return None
 
     def used_s(self, history: History, costs: Costs) -> float:
-        """By the costs that were foreseen: a replay comes to the same figure."""
+        """Count by the costs that were foreseen: a replay comes to the same figure."""
         runs = sum(len(group) for group in history.samples.values())
         return runs * costs.run_s + sum(costs.first_s(name) for name in _measured(history))
 

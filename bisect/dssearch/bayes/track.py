@@ -26,7 +26,7 @@ class Track:
     squares: Floats
 
     def mass(self, low: int, high: int) -> float:
-        """The prior weight of a step after ``low`` and not after ``high``."""
+        """Return the prior weight of a step after ``low`` and not after ``high``."""
         return float(self.sums[high] - self.sums[low])
 
 
@@ -52,5 +52,5 @@ def log_sum(logs: Floats | Sequence[Floats], axis: int = -1) -> Floats:
     safe = np.where(np.isfinite(peak), peak, 0.0)
     with np.errstate(divide="ignore"):
         summed = np.log(np.exp(values - safe).sum(axis=axis, keepdims=True)) + safe
-    found: Floats = np.squeeze(summed, axis=axis)
-    return found
+    sums: Floats = np.squeeze(summed, axis=axis)
+    return sums

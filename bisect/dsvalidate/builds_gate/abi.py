@@ -51,12 +51,12 @@ class LibraryChange:
 def programs(table: str) -> dict[str, Program]:
     """Read what the script said of each ELF file, by path."""
     rows = [line.split("\t") for line in table.splitlines()]
-    found = (
+    programs_read = (
         Program(path=row[0], soname=row[1], debug=row[2] == "yes", needed=_words(row[3]))
         for row in rows
         if len(row) == 4
     )
-    return {each.path: each for each in found}
+    return {program.path: program for program in programs_read}
 
 
 def change_of(path: str, status: int, report: str) -> LibraryChange:
@@ -67,11 +67,11 @@ def change_of(path: str, status: int, report: str) -> LibraryChange:
     kinds: dict[str, list[str]] = {"D": [], "A": [], "C": []}
     rust = 0
     for match in CHANGE.finditer(report):
-        what = _short(match["what"])
-        if RUST.fullmatch(what.partition("@")[0]):
+        name = _short(match["what"])
+        if RUST.fullmatch(name.partition("@")[0]):
             rust += 1
-        elif what not in kinds[match["kind"]]:
-            kinds[match["kind"]].append(what)
+        elif name not in kinds[match["kind"]]:
+            kinds[match["kind"]].append(name)
     renamed = SONAME.search(report)
     if renamed is not None:
         kinds["C"].insert(0, f"its SONAME, from {renamed['old']} to {renamed['new']}")
@@ -86,16 +86,16 @@ def change_of(path: str, status: int, report: str) -> LibraryChange:
 
 def gone(stock: Iterable[str], compared: Iterable[str]) -> tuple[LibraryChange, ...]:
     """List the stock libraries that the patched packages do not have."""
-    lost = sorted({path for path in stock if ".so" in path} - set(compared))
-    return tuple(LibraryChange(path=path, removed=("the whole library",)) for path in lost)
+    libraries = sorted({path for path in stock if ".so" in path} - set(compared))
+    return tuple(LibraryChange(path=path, removed=("the whole library",)) for path in libraries)
 
 
 def linked_by_others(stock: Mapping[str, Program]) -> dict[str, int]:
     """Count, by path, the packages' files that are linked with it: an interface for others too."""
     users = {
-        each.path: sum(each.soname in other.needed for other in stock.values())
-        for each in stock.values()
-        if each.soname
+        change.path: sum(change.soname in user.needed for user in stock.values())
+        for change in stock.values()
+        if change.soname
     }
     return {path: count for path, count in users.items() if count}
 
@@ -113,14 +113,14 @@ def needed_changes(
 
 def debug_information(stock: Mapping[str, Program], patched: Mapping[str, Program]) -> bool:
     """Whether both sides have it, so that types are compared too."""
-    return all(any(each.debug for each in side.values()) for side in (stock, patched))
+    return all(any(program.debug for program in side.values()) for side in (stock, patched))
 
 
 def _users(side: Mapping[str, Program]) -> dict[str, list[str]]:
     users: dict[str, list[str]] = {}
-    for each in side.values():
-        for name in each.needed:
-            users.setdefault(name, []).append(each.path.rpartition("/")[2])
+    for program in side.values():
+        for name in program.needed:
+            users.setdefault(name, []).append(program.path.rpartition("/")[2])
     return users
 
 
@@ -128,10 +128,10 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for word in text.split(",") if word)
 
 
-def _short(what: str) -> str:
+def _short(text: str) -> str:
     """The symbol alone where abidiff names it: 'function int f(int)'    {f} -> f."""
-    symbol = SYMBOL.search(what)
-    return symbol["symbol"] if symbol else what
+    symbol = SYMBOL.search(text)
+    return symbol["symbol"] if symbol else text
 
 
 NAME = "abi"
@@ -147,13 +147,14 @@ def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Ch
         stock = stock_packages(sides, tools)
     except (PackageError, RefusedError) as error:
         return (no_stock_check(NAME, error),)
-    said = tools.packages.texts(
-        "compare-abi", *(each.file for each in also_in_stock(sides)),
+    texts = tools.packages.texts(
+        "compare-abi",
+        *(package.file for package in also_in_stock(sides)),
         folders={"/stock": stock, "/patched": repository_of(sides.build)},
-    )  # fmt: skip
-    before, after = programs(said["stock.tsv"]), programs(said["patched.tsv"])
-    changes = _changes(said, before)
-    reports = (evidence.keep(f"{NAME}.txt", _reports(said)),)
+    )
+    before, after = programs(texts["stock.tsv"]), programs(texts["patched.tsv"])
+    changes = _changes(texts, before)
+    reports = (evidence.keep(f"{NAME}.txt", _reports(texts)),)
     return (*interface_checks(changes, before, after, reports), needed_check(before, after))
 
 
@@ -166,76 +167,91 @@ def interface_checks(
     """A library that others link must keep what it offers; a plugin is only looked up by name."""
     users = linked_by_others(stock)
     note = "" if debug_information(stock, patched) else SYMBOLS_ONLY
-    shared = [each for each in changes if each.path in users]
-    plugins = [each for each in changes if each.path not in users]
+    shared = [change for change in changes if change.path in users]
+    plugins = [change for change in changes if change.path not in users]
     return (
         _interface_check(
-            NAME, "libraries that other files link", shared, Status.FAILED, note, evidence,
+            NAME,
+            "libraries that other files link",
+            shared,
+            Status.FAILED,
+            note,
+            evidence,
             "Programs and plugins of others call these: keep them, or give the library a new "
             "SONAME and rebuild everything that links it.",
         ),
         _interface_check(
-            "plugin-abi", "plugins", plugins, Status.WARNED, note, evidence,
+            "plugin-abi",
+            "plugins",
+            plugins,
+            Status.WARNED,
+            note,
+            evidence,
             "The server finds a plugin's entry by its name: see that no configuration names "
             "what is gone.",
         ),
-    )  # fmt: skip
+    )
 
 
 def needed_check(stock: Mapping[str, Program], patched: Mapping[str, Program]) -> Check:
     """Libraries that are linked now and were not, or no longer."""
-    new, left = needed_changes(stock, patched)
-    linked = len({name for each in patched.values() for name in each.needed})
-    changed = [*(f"{name} is new" for name in new), *(f"{name} is gone" for name in left)]
+    new, lost = needed_changes(stock, patched)
+    linked = len({name for program in patched.values() for name in program.needed})
+    changed = [*(f"{name} is new" for name in new), *(f"{name} is gone" for name in lost)]
     return Gate.BUILDS.check(
-        "linked-libraries", Status.WARNED if changed else Status.PASSED,
+        "linked-libraries",
+        Status.WARNED if changed else Status.PASSED,
         f"Of the libraries that {len(patched)} programs and libraries link, "
         f"{listed(changed, SHOWN)}."
         if changed
         else f"{len(patched)} programs and libraries link the same {linked} libraries as in stock.",
         advice="Each new library is code that the server now depends on: see that the package "
         "depends on it, and that it is supported as long as the server is.",
-        figures={"new": len(new), "gone": len(left)},
+        figures={"new": len(new), "gone": len(lost)},
         details=tuple(
             f"{name}: {word} {listed(users, SHOWN)}"
-            for word, side in (("now linked by", new), ("no longer linked by", left))
+            for word, side in (("now linked by", new), ("no longer linked by", lost))
             for name, users in side.items()
         ),
-    )  # fmt: skip
+    )
 
 
 def _interface_check(
     name: str,
-    what: str,
+    noun: str,
     changes: Sequence[LibraryChange],
     if_broken: Status,
     note: str,
     evidence: tuple[str, ...],
     advice: str,
 ) -> Check:
-    broken = [each for each in changes if each.breaks]
-    trouble = [each for each in changes if each.trouble]
-    added = sum(len(each.added) for each in changes)
+    broken = [change for change in changes if change.breaks]
+    trouble = [change for change in changes if change.trouble]
+    added = sum(len(change.added) for change in changes)
     if broken:
         status = if_broken
-        said = "; ".join(_broken(each) for each in broken)
+        sentence = "; ".join(_broken(change) for change in broken)
     elif trouble:
-        status, said = Status.WARNED, f"{trouble[0].path}: {trouble[0].trouble}"
+        status, sentence = Status.WARNED, f"{trouble[0].path}: {trouble[0].trouble}"
         advice = "Compare these libraries by hand."
     else:
         status = Status.PASSED
         more = f", and {added} more" if added else ""
-        said = f"{len(changes)} of {len(changes)} {what} offer all that the stock ones do{more}"
+        sentence = f"{len(changes)} of {len(changes)} {noun} offer all that the stock ones do{more}"
     return Gate.BUILDS.check(
-        name, status, f"{said}.{note}", advice=advice,
+        name,
+        status,
+        f"{sentence}.{note}",
+        advice=advice,
         figures={
             "compared": len(changes),
-            "removed": sum(len(each.removed) for each in changes),
-            "changed": sum(len(each.changed) for each in changes),
+            "removed": sum(len(change.removed) for change in changes),
+            "changed": sum(len(change.changed) for change in changes),
             "added": added,
         },
-        details=tuple(line for each in changes for line in _lines(each)), evidence=evidence,
-    )  # fmt: skip
+        details=tuple(line for change in changes for line in _lines(change)),
+        evidence=evidence,
+    )
 
 
 def _broken(change: LibraryChange) -> str:
@@ -248,7 +264,7 @@ def _broken(change: LibraryChange) -> str:
 
 
 def _lines(change: LibraryChange) -> list[str]:
-    found = [
+    lines = [
         f"{change.path}: {verb} {name}"
         for verb, names in (
             ("removed", change.removed),
@@ -258,29 +274,29 @@ def _lines(change: LibraryChange) -> list[str]:
         for name in names
     ]
     if change.rust_names:
-        found.append(
+        lines.append(
             f"{change.path}: {change.rust_names} names that Rust's compiler made up differ; "
             "nothing links them by name"
         )
-    return [*found, *([f"{change.path}: {change.trouble}"] if change.trouble else [])]
+    return [*lines, *([f"{change.path}: {change.trouble}"] if change.trouble else [])]
 
 
-def _changes(said: Mapping[str, str], stock: Mapping[str, Program]) -> list[LibraryChange]:
-    compared = _compared(said)
-    found = [
-        change_of(before, int(status), said.get(report, ""))
+def _changes(texts: Mapping[str, str], stock: Mapping[str, Program]) -> list[LibraryChange]:
+    compared = _compared(texts)
+    changes = [
+        change_of(before, int(status), texts.get(report, ""))
         for before, _, status, report in compared
     ]
-    return [*found, *gone(stock, [row[0] for row in compared])]
+    return [*changes, *gone(stock, [row[0] for row in compared])]
 
 
-def _compared(said: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
-    rows = [line.split("\t") for line in said.get("compared.tsv", "").splitlines()]
+def _compared(texts: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
+    rows = [line.split("\t") for line in texts.get("compared.tsv", "").splitlines()]
     return [(r[0], r[1], r[2], r[3]) for r in rows if len(r) == 4 and r[2].isdecimal()]
 
 
-def _reports(said: Mapping[str, str]) -> str:
+def _reports(texts: Mapping[str, str]) -> str:
     return "\n".join(
-        f"{before} -> {after}: status {status}\n{said.get(report, '')}"
-        for before, after, status, report in _compared(said)
+        f"{before} -> {after}: status {status}\n{texts.get(report, '')}"
+        for before, after, status, report in _compared(texts)
     )

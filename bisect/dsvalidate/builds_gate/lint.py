@@ -36,17 +36,17 @@ def checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Ch
         return (no_stock_check(NAME, error),)
     patched = also_in_stock(sides)
     before = _stock_said(tools, stock)
-    after = _said(tools, repository_of(sides.build), [each.file for each in patched])
-    versions = {each.version: "VERSION" for each in (*packages_in(stock), *patched)}
+    after = _said(tools, repository_of(sides.build), [package.file for package in patched])
+    versions = {package.version: "VERSION" for package in (*packages_in(stock), *patched)}
     versions |= {version.partition(":")[2]: "VERSION" for version in versions if ":" in version}
     reports = (
         evidence.keep(f"{NAME}-stock.txt", before),
         evidence.keep(f"{NAME}-patched.txt", after),
     )
-    found = findings(kind, before), findings(kind, after)
-    new = new_findings(*found, versions)
-    ours = [] if sides.given else [each for each in new if each.tag in OF_THE_LAB]
-    return (lint_check(kind, *found, new, ours, reports),)
+    both_sides = findings(kind, before), findings(kind, after)
+    new = new_findings(*both_sides, versions)
+    from_lab = [] if sides.given else [finding for finding in new if finding.tag in OF_THE_LAB]
+    return (lint_check(kind, *both_sides, new, from_lab, reports),)
 
 
 def lint_check(
@@ -54,41 +54,48 @@ def lint_check(
     stock: Sequence[LintFinding],
     patched: Sequence[LintFinding],
     new: Sequence[LintFinding],
-    ours: Sequence[LintFinding],
+    from_lab: Sequence[LintFinding],
     evidence: tuple[str, ...],
 ) -> Check:
     """New errors fail, new warnings warn; those of the lab's own changelog entry do not count."""
-    counting = [each for each in new if each not in ours]
-    errors = [each for each in counting if each.severity == "E"]
+    counting = [finding for finding in new if finding not in from_lab]
+    errors = [finding for finding in counting if finding.severity == "E"]
     status = Status.FAILED if errors else Status.WARNED if counting else Status.PASSED
     numbers = f"{len(patched)} findings, {len(stock)} in the stock packages"
     if counting:
-        tags = ", ".join(dict.fromkeys(each.tag for each in errors or counting))
+        tags = ", ".join(dict.fromkeys(finding.tag for finding in errors or counting))
         warnings = len(counting) - len(errors)
-        said = f"{counted(len(errors), 'new error')} and {counted(warnings, 'new warning')}: {tags}"
+        summary = (
+            f"{counted(len(errors), 'new error')} and {counted(warnings, 'new warning')}: {tags}"
+        )
     else:
-        said = "nothing that the stock packages do not have"
+        summary = "nothing that the stock packages do not have"
     advice = (
         f"Correct what these lines name; `{TOOLS[kind]}` with the option for explanations says why "
         "each matters."
     )
     return Gate.BUILDS.check(
-        NAME, status, f"{TOOLS[kind]} finds {said} ({numbers}).", advice=advice,
+        NAME,
+        status,
+        f"{TOOLS[kind]} finds {summary} ({numbers}).",
+        advice=advice,
         figures={"new_errors": len(errors), "new_warnings": len(counting) - len(errors)},
         details=(
-            *(each.line for each in counting),
-            *(f"not counted, {OF_THE_LAB[each.tag]}: {each.line}" for each in ours),
+            *(finding.line for finding in counting),
+            *(f"not counted, {OF_THE_LAB[finding.tag]}: {finding.line}" for finding in from_lab),
         ),
         evidence=evidence,
-    )  # fmt: skip
+    )
 
 
 def no_stock_check(name: str, error: PackageError | RefusedError) -> Check:
     """Say that there is nothing to compare with."""
     return Gate.BUILDS.check(
-        name, Status.NOT_RUN, f"There is nothing to compare with: {error.message}",
+        name,
+        Status.NOT_RUN,
+        f"There is nothing to compare with: {error.message}",
         advice="Name a row whose repositories still have the stock packages.",
-    )  # fmt: skip
+    )
 
 
 def _stock_said(tools: StepTools, stock: Path) -> str:
@@ -96,16 +103,16 @@ def _stock_said(tools: StepTools, stock: Path) -> str:
     key = content_key([stock.name, tools.image.key, (LIBEXEC / SCRIPT).read_text(encoding="utf-8")])
 
     def fill(folder: Path) -> None:
-        said = _said(tools, stock, [each.file for each in packages_in(stock)])
-        (folder / FINDINGS).write_text(said, encoding="utf-8")
+        output = _said(tools, stock, [package.file for package in packages_in(stock)])
+        (folder / FINDINGS).write_text(output, encoding="utf-8")
 
-    kept = shelved("stock-findings", key, tools.at.deadline, fill)
-    return (kept / FINDINGS).read_text(encoding="utf-8")
+    shelf = shelved("stock-findings", key, tools.at.deadline, fill)
+    return (shelf / FINDINGS).read_text(encoding="utf-8")
 
 
 def _said(tools: StepTools, folder: Path, files: list[str]) -> str:
-    said = tools.packages.texts(SCRIPT, *files, folders={"/packages": folder})
-    return said.get(FINDINGS, "")
+    texts = tools.packages.texts(SCRIPT, *files, folders={"/packages": folder})
+    return texts.get(FINDINGS, "")
 
 
 LINTIAN = re.compile(
@@ -136,13 +143,13 @@ class LintFinding:
 
 def findings(kind: str, text: str) -> tuple[LintFinding, ...]:
     """Errors and warnings of lintian's (deb) or rpmlint's (rpm) output; all else is passed over."""
-    found = []
+    lint_findings = []
     for line in text.splitlines():
         match = LINES[kind].match(line.rstrip())
         if match is not None:
             parts = match.groupdict(default="")
-            found.append(LintFinding(**parts, line=line.strip()))
-    return tuple(found)
+            lint_findings.append(LintFinding(**parts, line=line.strip()))
+    return tuple(lint_findings)
 
 
 def new_findings(
@@ -152,14 +159,14 @@ def new_findings(
 
     ``versions``: findings repeat the versions of both sides; each -> what stands for it.
     """
-    known = Counter(_same(each, versions) for each in stock)
+    stock_counts = Counter(_same(finding, versions) for finding in stock)
     new = []
-    for each in patched:
-        key = _same(each, versions)
-        if known[key] > 0:
-            known[key] -= 1
+    for patched_finding in patched:
+        key = _same(patched_finding, versions)
+        if stock_counts[key] > 0:
+            stock_counts[key] -= 1
         else:
-            new.append(each)
+            new.append(patched_finding)
     return tuple(new)
 
 

@@ -37,13 +37,15 @@ def packages_in(repository: Path) -> tuple[Package, ...]:
 def server_of(sides: Sides) -> Package:
     """The package whose version is the product's; an image has been made with it."""
     name = packages_of(sides.row).server
-    return next(each for each in packages_in(repository_of(sides.build)) if each.name == name)
+    return next(
+        package for package in packages_in(repository_of(sides.build)) if package.name == name
+    )
 
 
 def also_in_stock(sides: Sides) -> tuple[Package, ...]:
     """List the packages that were built and that the stock image has too."""
-    made = packages_in(repository_of(sides.build))
-    return tuple(each for each in made if each.name in sides.stock.packages)
+    built_packages = packages_in(repository_of(sides.build))
+    return tuple(package for package in built_packages if package.name in sides.stock.packages)
 
 
 ENTRY_LINES = 20
@@ -55,37 +57,46 @@ def package_checks(sides: Sides, tools: StepTools) -> tuple[Check, ...]:
     """Check what was built (now, or before with the same inputs), its changelog, its version."""
     build, server = sides.build, server_of(sides)
     installed = sides.stock.packages.get(server.name, "")
-    said = tools.packages.texts(
-        "describe-package", server.file, server.version, installed or "0",
-        folders={"/packages": repository_of(build)}, limit_s=LIMIT_S,
-    )  # fmt: skip
+    texts = tools.packages.texts(
+        "describe-package",
+        server.file,
+        server.version,
+        installed or "0",
+        folders={"/packages": repository_of(build)},
+        limit_s=LIMIT_S,
+    )
     patches = [patch.name for patch in build.provenance.patches]
     return (
-        made_check(build, packages_in(repository_of(build)), given=sides.given),
-        changelog_check(newest_entry(said.get("changelog", "")), patches, server),
-        version_check(server, installed, newer=said.get("newer", "").strip() == "yes"),
+        made_check(build, packages_in(repository_of(build)), are_given=sides.given),
+        changelog_check(newest_entry(texts.get("changelog", "")), patches, server),
+        version_check(server, installed, newer=texts.get("newer", "").strip() == "yes"),
     )
 
 
-def made_check(build: Build, made: tuple[Package, ...], *, given: bool) -> Check:
+def made_check(build: Build, packages: tuple[Package, ...], *, are_given: bool) -> Check:
     """Which packages there are; a build that failed never comes here."""
     origin, patches = build.provenance, build.provenance.patches
-    count = f"{len(made)} package{'s' if len(made) != 1 else ''}"
+    count = f"{len(packages)} package{'s' if len(packages) != 1 else ''}"
     changed = f" with {', '.join(patch.name for patch in patches)}" if patches else ""
-    how = "that were given" if given else f"built in {origin.seconds:.0f} s from {origin.source}"
-    figures: dict[str, Figure] = {"packages": len(made)}
-    if not given:
+    origin_text = (
+        "that were given" if are_given else f"built in {origin.seconds:.0f} s from {origin.source}"
+    )
+    figures: dict[str, Figure] = {"packages": len(packages)}
+    if not are_given:
         figures["build_seconds"] = origin.seconds
     tools = [f"built with {name} {version}" for name, version in sorted(origin.tools.items())]
     return Gate.BUILDS.check(
-        "package", Status.PASSED, f"{count} {how}{changed}.", figures=figures,
+        "package",
+        Status.PASSED,
+        f"{count} {origin_text}{changed}.",
+        figures=figures,
         details=(
-            *(f"{each.name} {each.version}" for each in made),
+            *(f"{package.name} {package.version}" for package in packages),
             *(patch.line for patch in patches),
             *tools,
             *origin.notes,
         ),
-    )  # fmt: skip
+    )
 
 
 def changelog_check(entry: tuple[str, ...], patches: list[str], server: Package) -> Check:
@@ -93,42 +104,47 @@ def changelog_check(entry: tuple[str, ...], patches: list[str], server: Package)
     missing = unnamed(entry, patches)
     bare = DIST.sub("", server.version.partition(":")[2] or server.version)
     if not entry:
-        status, found = Status.WARNED, f"{server.name} has no changelog."
+        status, sentence = Status.WARNED, f"{server.name} has no changelog."
     elif missing:
         status = Status.WARNED
-        found = f"The newest entry of the changelog does not name {', '.join(missing)}."
+        sentence = f"The newest entry of the changelog does not name {', '.join(missing)}."
     elif bare not in entry[0]:
         status = Status.WARNED
-        found = f"The newest entry of the changelog is not of {server.version}: {entry[0]}"
+        sentence = f"The newest entry of the changelog is not of {server.version}: {entry[0]}"
     else:
         status = Status.PASSED
         names = f" and names {', '.join(patches)}" if patches else ""
-        found = f"The changelog's newest entry is of {server.version}{names}."
+        sentence = f"The changelog's newest entry is of {server.version}{names}."
     return Gate.BUILDS.check(
-        "changelog", status, found,
+        "changelog",
+        status,
+        sentence,
         advice="Add an entry with the new version that says what the patch changes and why.",
         details=entry[:ENTRY_LINES],
-    )  # fmt: skip
+    )
 
 
 def version_check(server: Package, stock: str, *, newer: bool) -> Check:
     """Whether a system would take it as an update."""
     if not stock:
         return Gate.BUILDS.check(
-            "version", Status.NOT_RUN,
+            "version",
+            Status.NOT_RUN,
             f"The stock image has no {server.name} to compare the version with.",
-        )  # fmt: skip
+        )
     if newer:
         return Gate.BUILDS.check(
-            "version", Status.PASSED,
+            "version",
+            Status.PASSED,
             f"{server.version} sorts after the stock version {stock}: it is an update.",
-        )  # fmt: skip
+        )
     return Gate.BUILDS.check(
-        "version", Status.FAILED,
+        "version",
+        Status.FAILED,
         f"{server.version} does not sort after the stock version {stock}: "
         "no system would take it as an update.",
         advice="Raise the version in the changelog (deb) or the release in the spec (RPM).",
-    )  # fmt: skip
+    )
 
 
 DEB_END = re.compile(r"^ -- ", re.MULTILINE)
@@ -145,8 +161,8 @@ def newest_entry(changelog: str) -> tuple[str, ...]:
 
 def unnamed(entry: Iterable[str], patches: Iterable[str]) -> tuple[str, ...]:
     """The patches that the entry does not name."""
-    said = "\n".join(entry)
-    return tuple(name for name in patches if name not in said)
+    entry_text = "\n".join(entry)
+    return tuple(name for name in patches if name not in entry_text)
 
 
 CONDITIONS = (
@@ -199,35 +215,37 @@ def _not_run(why: str) -> Check:
 def failed_check(error: UnbuildableError) -> Check:
     """It builds under the lab's own conditions only."""
     return Gate.BUILDS.check(
-        NAME, Status.FAILED,
+        NAME,
+        Status.FAILED,
         f"It was built once, but not a second time under other conditions ({CONDITIONS}): "
         f"{error.message}",
         advice="A build server has other conditions as well: find what the build depends on in "
         f"the log{f', {error.log}' if error.log else ''}.",
-    )  # fmt: skip
+    )
 
 
 def same_check(first: Build, second: Build) -> Check:
     return Gate.BUILDS.check(
-        NAME, Status.PASSED,
+        NAME,
+        Status.PASSED,
         f"A second build under other conditions ({CONDITIONS}) made the same "
         f"{len(first.packages)} packages, byte for byte.",
         figures=_figures(second, 0),
-    )  # fmt: skip
+    )
 
 
 def different_check(
     first: Build, second: Build, names: tuple[str, ...], tools: StepTools, evidence: EvidenceFolder
 ) -> Check:
     """Say what differs, in diffoscope's words."""
-    found = _differences(first, second, names, tools)
+    differences = _differences(first, second, names, tools)
     reports = tuple(
-        evidence.keep(f"differences-{each.package}.txt", each.report)
-        for each in found
-        if each.report
+        evidence.keep(f"differences-{difference.package}.txt", difference.report)
+        for difference in differences
+        if difference.report
     )
-    files = list(dict.fromkeys(file for each in found for file in each.files))
-    places = sum(len(each.with_path) for each in found)
+    files = list(dict.fromkeys(file for difference in differences for file in difference.files))
+    places = sum(len(difference.with_path) for difference in differences)
     path_note = (
         f" The build's path is in {places} of them: map it away (-ffile-prefix-map for C, "
         "--remap-path-prefix in RUSTFLAGS), or always build at the same place."
@@ -235,42 +253,46 @@ def different_check(
         else ""
     )
     return Gate.BUILDS.check(
-        NAME, Status.WARNED,
+        NAME,
+        Status.WARNED,
         f"{len(names)} of {len(second.packages)} packages differ in a second build under "
         f"other conditions ({CONDITIONS}), in {len(files)} files: "
         f"{listed(files or names, NAMED_FILES)}.",
         advice="It can be shipped, but nobody can prove that it comes from this source; stock "
         f"packages may have the same. The differences show what a build puts in.{path_note}",
         figures=_figures(second, len(names)) | {"files_that_differ": len(files)},
-        details=tuple(line for each in found for line in _summary(each)), evidence=reports,
-    )  # fmt: skip
+        details=tuple(line for difference in differences for line in _summary(difference)),
+        evidence=reports,
+    )
 
 
 def _differences(
     first: Build, second: Build, names: tuple[str, ...], tools: StepTools
 ) -> tuple[PackageDifference, ...]:
     """Compare each package; where the tools gave up, the report says so."""
-    both = [name for name in names if name in second.packages and name in first.packages]
-    said: dict[str, str] = {}
-    if both:
+    common = [name for name in names if name in second.packages and name in first.packages]
+    texts: dict[str, str] = {}
+    if common:
         folders = {"/first": repository_of(first), "/second": repository_of(second)}
         try:
-            said = tools.packages.texts(
-                "show-differences", f"{DIFFOSCOPE_S:.0f}", *both,
+            texts = tools.packages.texts(
+                "show-differences",
+                f"{DIFFOSCOPE_S:.0f}",
+                *common,
                 folders=folders,
-            )  # fmt: skip
+            )
         except (DeadlineError, PackageError) as error:
-            said = {f"{name}.txt": f"not compared: {error.message}\n" for name in both}
-    return tuple(difference_of(name, said) for name in names)
+            texts = {f"{name}.txt": f"not compared: {error.message}\n" for name in common}
+    return tuple(difference_of(name, texts) for name in names)
 
 
 def _summary(difference: PackageDifference) -> list[str]:
-    shown = [line[:200] for line in changed_lines(difference.report)[:SHOWN_LINES]]
+    lines = [line[:200] for line in changed_lines(difference.report)[:SHOWN_LINES]]
     files = (
         listed(difference.files, SHOWN_FILES)
         or "the package itself, or it was made by one build only"
     )
-    return [f"{difference.package}: {files}", *shown]
+    return [f"{difference.package}: {files}", *lines]
 
 
 def _figures(second: Build, differ: int) -> dict[str, Figure]:
@@ -283,7 +305,7 @@ def _figures(second: Build, differ: int) -> dict[str, Figure]:
 
 def _digests(build: Build) -> dict[str, str]:
     folder = repository_of(build)
-    return {each.file: file_sha256(folder / each.file) for each in packages_in(folder)}
+    return {package.file: file_sha256(folder / package.file) for package in packages_in(folder)}
 
 
 # What follows from other differences: checksums of the files, and the sizes of all.
@@ -306,14 +328,14 @@ def differing(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str,
     return tuple(name for name in sorted({*first, *second}) if first.get(name) != second.get(name))
 
 
-def difference_of(package: str, said: Mapping[str, str]) -> PackageDifference:
+def difference_of(package: str, texts: Mapping[str, str]) -> PackageDifference:
     """Read what the script left of one package."""
-    files = tuple(said.get(f"{package}.files", "").split())
+    files = tuple(texts.get(f"{package}.files", "").split())
     return PackageDifference(
         package=package,
         files=tuple(file for file in files if file not in DERIVED) or files,
-        with_path=tuple(said.get(f"{package}.paths", "").splitlines()),
-        report=said.get(f"{package}.txt", ""),
+        with_path=tuple(texts.get(f"{package}.paths", "").splitlines()),
+        report=texts.get(f"{package}.txt", ""),
     )
 
 

@@ -104,8 +104,8 @@ Pairs = Sequence[tuple[Sample, Sample]]  # (patched, stock)
 
 def slower_pct(metric: Metric, pairs: Pairs) -> tuple[float, ...]:
     """By how many per cent the patched side of each pair is slower; below 0 is faster."""
-    both = ((metric.slowness(one), metric.slowness(other)) for one, other in pairs)
-    return tuple(100 * (one / other - 1) for one, other in both if one and other)
+    slownesses = ((metric.slowness(patched), metric.slowness(stock)) for patched, stock in pairs)
+    return tuple(100 * (patched / stock - 1) for patched, stock in slownesses if patched and stock)
 
 
 def compared(values: Sequence[float], margin: float) -> MarginTest:
@@ -114,5 +114,5 @@ def compared(values: Sequence[float], margin: float) -> MarginTest:
 
 def middle(samples: Sequence[Sample], metric: Metric) -> float:
     """The median of what was measured; not a number where nothing was."""
-    known = [value for each in samples if (value := each.value(metric.name)) is not None]
-    return statistics.median(known) if known else math.nan
+    values = [value for sample in samples if (value := sample.value(metric.name)) is not None]
+    return statistics.median(values) if values else math.nan

@@ -60,15 +60,18 @@ class SpeedQuestion:
 class TwoSides(PackagedSupply):
     """A ``Supply``: both images exist already."""
 
-    asked: SpeedQuestion
+    question: SpeedQuestion
 
     @property
     def identities(self) -> Mapping[str, str]:
         """A sample of an earlier run counts if the same code measured the same state."""
-        contents = [workload.content.model_dump(mode="json") for workload in self.asked.workloads]
+        contents = [
+            workload.content.model_dump(mode="json") for workload in self.question.workloads
+        ]
         code = code_key(MEASURED)
         return {
-            side: content_key([self._image(side).key, contents, code]) for side in self.asked.line
+            side: content_key([self._image(side).key, contents, code])
+            for side in self.question.line
         }
 
     def image(self, candidate: str, progress: Progress) -> Image:
@@ -76,12 +79,12 @@ class TwoSides(PackagedSupply):
         return self._image(candidate)
 
     def _image(self, candidate: str) -> Image:
-        sides = self.asked.sides
+        sides = self.question.sides
         return sides.stock if candidate == sides.row.id else sides.patched
 
     def system(self, candidate: str) -> SystemName:
         del candidate
-        return self.asked.sides.row.system
+        return self.question.sides.row.system
 
 
 def opened_lab(
@@ -97,13 +100,17 @@ def opened_lab(
         metric=metric,
     )
     return open_lab(
-        conditions, TwoSides(asked=question), question.line,
-        engine=engine, store=question.store, watcher=question.watcher,
-    )  # fmt: skip
+        conditions,
+        TwoSides(question=question),
+        question.line,
+        engine=engine,
+        store=question.store,
+        watcher=question.watcher,
+    )
 
 
 def sampled_pairs(
-    asked: SpeedQuestion,
+    speed_question: SpeedQuestion,
     lab: Laboratory,
     workload: Workload,
     enough: Callable[[Pairs], bool],
@@ -112,43 +119,43 @@ def sampled_pairs(
 ) -> SampledPairs:
     """Measure pairs until `enough`, continuing an earlier run."""
     refuse_failed(lab)
-    stock, patched = asked.line
+    stock, patched = speed_question.line
 
     def missing(history: History) -> int:
         state = _state([*history.of(stock), *history.of(patched)], stock, patched)
-        left = max(0, most - len(state.pairs))
-        return 0 if state.refused or enough(state.pairs) else left
+        pairs_left = max(0, most - len(state.pairs))
+        return 0 if state.refused or enough(state.pairs) else pairs_left
 
     question = Question(
         series_id=patched,
-        line=asked.line,
+        line=speed_question.line,
         workload_id=workload.id,
-        settings_id=asked.settings.id,
+        settings_id=speed_question.settings.id,
         metric=metric,
     )
-    asked.alone()
+    speed_question.alone()
     campaign = CampaignOrder(
         question=question,
         workload=workload,
         search=Rounds(missing=missing, open_end=True),
         lab=lab,
-        store=asked.store,
+        store=speed_question.store,
         kind="validate",
-    ).run(asked.watcher)
-    return _state(asked.store.samples(campaign_id=campaign.id), stock, patched)
+    ).run(speed_question.watcher)
+    return _state(speed_question.store.samples(campaign_id=campaign.id), stock, patched)
 
 
 def _state(samples: Sequence[Sample], stock: str, patched: str) -> SampledPairs:
-    of = {
+    by_side = {
         side: [sample for sample in samples if sample.candidate_id == side]
         for side in (stock, patched)
     }
-    known = SampledPairs(pairs=pairs(of[patched], of[stock]), samples=tuple(samples))
-    for side, taken in of.items():
-        latest = taken[-MOST_REFUSED:]
+    sampled = SampledPairs(pairs=pairs(by_side[patched], by_side[stock]), samples=tuple(samples))
+    for side, side_samples in by_side.items():
+        latest = side_samples[-MOST_REFUSED:]
         if len(latest) == MOST_REFUSED and not any(sample.valid for sample in latest):
             disturbed = any(sample.disturbed for sample in latest)
             return SampledPairs(
-                pairs=known.pairs, samples=known.samples, refused=side, disturbed=disturbed
+                pairs=sampled.pairs, samples=sampled.samples, refused=side, disturbed=disturbed
             )
-    return known
+    return sampled

@@ -82,11 +82,16 @@ class InstructionRatio:
 def instruction_ratio(question: SpeedQuestion, workload: Workload) -> InstructionRatio | None:
     """Count both sides; None where a server could not be counted: no reason to refuse it."""
     with opened_lab(question, metric=INSTRUCTIONS.name) as lab:
-        found = sampled_pairs(question, lab, workload, bool, most=1, metric=INSTRUCTIONS.name)
-    both = [
-        (one.value(INSTRUCTIONS.name), two.value(INSTRUCTIONS.name)) for one, two in found.pairs
+        sampled = sampled_pairs(question, lab, workload, bool, most=1, metric=INSTRUCTIONS.name)
+    values = [
+        (patched.value(INSTRUCTIONS.name), stock.value(INSTRUCTIONS.name))
+        for patched, stock in sampled.pairs
     ]
-    counts = [InstructionRatio(patched=one, stock=two) for one, two in both if one and two]
+    counts = [
+        InstructionRatio(patched=patched, stock=stock)
+        for patched, stock in values
+        if patched and stock
+    ]
     return counts[0] if counts else None
 
 
@@ -108,16 +113,17 @@ def memory_checks(workload: Workload, pairs: Pairs) -> list[Check]:
     if all(math.isnan(patched) for patched, _ in figures.values()):
         return []
     check = Gate.PERFORMS.check(
-        f"memory-{workload.id}", Status.WARNED if larger else Status.PASSED,
+        f"memory-{workload.id}",
+        Status.WARNED if larger else Status.PASSED,
         f"{workload.title}: "
         + ("; ".join(larger) if larger else "memory and page faults are as with stock"),
         advice="see whether that is meant",
         figures={
             f"{metric.label}, {side}": f"{significant(value)} {metric.unit}"
-            for metric, both in figures.items()
-            for side, value in zip(("patched", "stock"), both, strict=True)
+            for metric, medians in figures.items()
+            for side, value in zip(("patched", "stock"), medians, strict=True)
         },
-    )  # fmt: skip
+    )
     return [check]
 
 
@@ -154,17 +160,17 @@ class _Speed:
         self._name = f"speed-{workload.id}"
 
     def checks(self) -> list[Check]:
-        found, counted = self._sampled(min(FIRST_LOOK, self._question.max_pairs)), None
-        if not found.refused and not self._times(found.pairs).decided:
-            counted = instruction_ratio(self._question, self._workload)
-            if self._by_instructions(found.pairs, counted) is None:
-                found = self._sampled(self._question.max_pairs)
-        if found.refused:
-            return [self._refused(found)]
+        sampled, ratio = self._sampled(min(FIRST_LOOK, self._question.max_pairs)), None
+        if not sampled.refused and not self._times(sampled.pairs).decided:
+            ratio = instruction_ratio(self._question, self._workload)
+            if self._by_instructions(sampled.pairs, ratio) is None:
+                sampled = self._sampled(self._question.max_pairs)
+        if sampled.refused:
+            return [self._refused(sampled)]
         return [
-            self._speed(found, counted),
-            *self._witness(found),
-            *memory_checks(self._workload, found.pairs),
+            self._speed(sampled, ratio),
+            *self._witness(sampled),
+            *memory_checks(self._workload, sampled.pairs),
         ]
 
     def _sampled(self, most: int) -> SampledPairs:
@@ -187,41 +193,47 @@ class _Speed:
         by_count = MarginTest(interval=counted.interval, margin=self._question.margin_pct)
         return by_count if by_count.decided else None
 
-    def _speed(self, found: SampledPairs, counted: InstructionRatio | None) -> Check:
-        times = self._times(found.pairs)
-        deciding = times if times.decided else self._by_instructions(found.pairs, counted) or times
+    def _speed(self, sampled: SampledPairs, counted: InstructionRatio | None) -> Check:
+        times = self._times(sampled.pairs)
+        deciding = (
+            times if times.decided else self._by_instructions(sampled.pairs, counted) or times
+        )
         by = "" if times.decided or not deciding.decided else "; the count of instructions decides"
-        said = [f"{change_text(times.interval)} by CPU time in {len(found.pairs)} pairs of runs"]
+        reasons = [
+            f"{change_text(times.interval)} by CPU time in {len(sampled.pairs)} pairs of runs"
+        ]
         if counted is not None:
-            said.append(f"{counted.text}{by}")
+            reasons.append(f"{counted.text}{by}")
         status = {
             "worse": Status.FAILED,
             "undecided": Status.INCONCLUSIVE,
         }.get(deciding.word, Status.PASSED)
         return Gate.PERFORMS.check(
-            self._name, status,
-            f"{self._workload.title}: {verdict_text(deciding)} ({'; '.join(said)})",
-            advice=_advice(status, deciding), figures=self._figures(found, counted),
-        )  # fmt: skip
+            self._name,
+            status,
+            f"{self._workload.title}: {verdict_text(deciding)} ({'; '.join(reasons)})",
+            advice=_advice(status, deciding),
+            figures=self._figures(sampled, counted),
+        )
 
     def _figures(
-        self, found: SampledPairs, counted: InstructionRatio | None
+        self, sampled: SampledPairs, counted: InstructionRatio | None
     ) -> dict[str, str | int | float]:
-        patched, stock = _sides(found.pairs)
+        patched, stock = _sides(sampled.pairs)
         figures: dict[str, str | int | float] = {
             "CPU of an operation, stock": milliseconds(middle(stock, CPU)),
             "CPU of an operation, patched": milliseconds(middle(patched, CPU)),
             "operations a second, stock": round(middle(stock, RATE)),
             "operations a second, patched": round(middle(patched, RATE)),
-            "pairs of runs": len(found.pairs),
+            "pairs of runs": len(sampled.pairs),
         }
         return figures | (counted.figures if counted else {})
 
-    def _witness(self, found: SampledPairs) -> list[Check]:
+    def _witness(self, sampled: SampledPairs) -> list[Check]:
         """CPU time does not see locks and waiting: the rate does."""
-        usable = [pair for pair in found.pairs if not any(sample.load_bound for sample in pair)]
+        usable = [pair for pair in sampled.pairs if not any(sample.load_bound for sample in pair)]
         rate = compared(slower_pct(RATE, usable), 5 * self._question.margin_pct)
-        if rate.word != "worse" or self._times(found.pairs).word == "worse":
+        if rate.word != "worse" or self._times(sampled.pairs).word == "worse":
             return []
         return [
             Gate.PERFORMS.check(
@@ -233,19 +245,20 @@ class _Speed:
             )
         ]
 
-    def _refused(self, found: SampledPairs) -> Check:
+    def _refused(self, sampled: SampledPairs) -> Check:
         latest = next(
-            sample for sample in reversed(found.samples) if sample.candidate_id == found.refused
+            sample for sample in reversed(sampled.samples) if sample.candidate_id == sampled.refused
         )
-        side = "stock" if found.refused == self._question.sides.row.id else "patched"
-        fault = side == "patched" and not found.disturbed
+        side = "stock" if sampled.refused == self._question.sides.row.id else "patched"
+        fault = side == "patched" and not sampled.disturbed
         return Gate.PERFORMS.check(
-            self._name, Status.FAILED if fault else Status.INCONCLUSIVE,
+            self._name,
+            Status.FAILED if fault else Status.INCONCLUSIVE,
             f"{self._workload.title}: no usable run of the {side} server: "
             + "; ".join(latest.invalid),
             advice="read the log" if fault else GIVE_MORE,
             evidence=(latest.log,) if latest.log else (),
-        )  # fmt: skip
+        )
 
 
 def _advice(status: Status, slower: MarginTest) -> str:
@@ -259,7 +272,7 @@ def _advice(status: Status, slower: MarginTest) -> str:
 
 
 def _sides(pairs: Pairs) -> tuple[list[Sample], list[Sample]]:
-    return [one for one, _ in pairs], [other for _, other in pairs]
+    return [patched for patched, _ in pairs], [stock for _, stock in pairs]
 
 
 LEAK_BYTES = 200.0  # an operation
@@ -271,21 +284,25 @@ RUN_S, LONGEST_RUN_S = 6.0, 12.0
 
 def lost_memory_step(question: SpeedQuestion) -> Step:
     """Make the step, with the workload of the fewest users."""
-    few = min(question.workloads, key=lambda each: each.distinct_entries or math.inf)
+    few = min(question.workloads, key=lambda workload: workload.distinct_entries or math.inf)
     long = few.model_copy(update={"duration_s": RUN_S, "most_s": LONGEST_RUN_S})
 
     def run() -> Sequence[Check]:
         with opened_lab(question) as lab:
-            found = sampled_pairs(
+            sampled = sampled_pairs(
                 question, lab, long, lambda pairs: leak_of(pairs).decided, question.max_pairs
             )
-        return [_leak_check(found.pairs)]
+        return [_leak_check(sampled.pairs)]
 
     return Step(
-        gate=Gate.PERFORMS, name="leak", title="looking for a leak of memory", seconds=60.0,
+        gate=Gate.PERFORMS,
+        name="leak",
+        title="looking for a leak of memory",
+        seconds=60.0,
         procedures=MEASURED,
-        inputs=[question.max_pairs, machine_id(), long.model_dump(mode="json")], run=run,
-    )  # fmt: skip
+        inputs=[question.max_pairs, machine_id(), long.model_dump(mode="json")],
+        run=run,
+    )
 
 
 def leak_of(pairs: Pairs) -> MarginTest:
@@ -298,9 +315,9 @@ def leak_of(pairs: Pairs) -> MarginTest:
 
 def _kept(samples: Sequence[Sample]) -> tuple[float, float]:
     """Bytes an operation, at least and at most."""
-    known = [(s.value(GROWTH.name), s.operations) for s in samples]
-    gained = sum(each * count for each, count in known if each is not None)
-    operations = sum(count for each, count in known if each is not None)
+    growths = [(s.value(GROWTH.name), s.operations) for s in samples]
+    gained = sum(growth * count for growth, count in growths if growth is not None)
+    operations = sum(count for growth, count in growths if growth is not None)
     if not operations:
         return (-math.inf, math.inf)
     return (
@@ -316,16 +333,16 @@ def _leak_check(pairs: Pairs) -> Check:
     after = f"after {operations[0]} operations, and {operations[1]} with stock"
     if leak.word == "worse":
         status = Status.FAILED
-        kept = f"{low:.0f} to {high:.0f} bytes"
-        found = f"every operation leaves {kept} more in memory than with stock ({after})"
+        rest_bytes = f"{low:.0f} to {high:.0f} bytes"
+        sentence = f"every operation leaves {rest_bytes} more in memory than with stock ({after})"
     elif leak.decided:
         status = Status.PASSED
-        found = f"no operation leaves {leak.margin:g} bytes or more than with stock ({after})"
+        sentence = f"no operation leaves {leak.margin:g} bytes or more than with stock ({after})"
     else:
         status = Status.INCONCLUSIVE
-        found = f"a leak of {leak.margin:g} bytes is neither shown nor excluded {after}"
+        sentence = f"a leak of {leak.margin:g} bytes is neither shown nor excluded {after}"
     advice = {
         Status.FAILED: "look for what is not freed: run the server under valgrind's memcheck",
         Status.INCONCLUSIVE: GIVE_MORE,
     }
-    return Gate.PERFORMS.check("leak", status, found, advice=advice.get(status, ""))
+    return Gate.PERFORMS.check("leak", status, sentence, advice=advice.get(status, ""))

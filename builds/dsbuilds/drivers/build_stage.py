@@ -11,8 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 STAGE = re.compile(r"^dsbisect-stage\t(\w+)$")
-TITLES = {"autoreconf": "configure", "configure": "configure", "install": "install",
-          "layout": "link in another order"}  # fmt: skip
+TITLES = {
+    "autoreconf": "configure",
+    "configure": "configure",
+    "install": "install",
+    "layout": "link in another order",
+}
 CRATE = re.compile(r"^ *Compiling (\S+ v\S+)")
 SHORT = re.compile(r"^ *(CC|CCLD) +(\S+)$")  # where make is asked to be silent
 LINKS = 2  # so many one after the other: little is left to be compiled
@@ -39,12 +43,13 @@ class Totals:
 
 
 def totals_of(makefile: str, lock: str) -> Totals:
-    """The totals of a build from nothing, read from Makefile.am and Cargo.lock."""
-    whole = makefile.replace("\\\n", " ")
-    named = (word for found in SOURCES.finditer(whole) for word in found[1].split())
+    """Return the totals of a build from nothing, read from Makefile.am and Cargo.lock."""
+    joined = makefile.replace("\\\n", " ")
+    words_named = (word for match in SOURCES.finditer(joined) for word in match[1].split())
     crates = (name for name in LOCKED.findall(lock) if not ELSEWHERE.match(name))
     return Totals(
-        crates=sum(1 for _ in crates), files=sum(word.endswith((".c", ".cpp")) for word in named)
+        crates=sum(1 for _ in crates),
+        files=sum(word.endswith((".c", ".cpp")) for word in words_named),
     )
 
 
@@ -59,17 +64,17 @@ class BuildStage:
     _links: set[str] = field(default_factory=set)  # since the last compiled file
 
     def add(self, line: str) -> None:
-        if found := STAGE.match(line):
-            self.name = found[1]
+        if match := STAGE.match(line):
+            self.name = match[1]
         elif self.name != "make":
             return
-        elif found := CRATE.match(line):
-            self._crates.add(found[1])
-        elif (made := _compiled(line)) and made not in self._files:
-            self._files.add(made)
+        elif match := CRATE.match(line):
+            self._crates.add(match[1])
+        elif (target := _compiled(line)) and target not in self._files:
+            self._files.add(target)
             self._links.clear()
-        elif made := _linked(line):
-            self._links.add(made)
+        elif target := _linked(line):
+            self._links.add(target)
 
     @property
     def text(self) -> str:
@@ -88,31 +93,31 @@ class BuildStage:
 def _compiled(line: str) -> str:
     """The object that a command makes of a source, whether libtool or the compiler is asked."""
     words = line.split()
-    if found := SHORT.match(line):
-        return found[2].rpartition(".")[0] if found[1] == "CC" else ""
+    if match := SHORT.match(line):
+        return match[2].rpartition(".")[0] if match[1] == "CC" else ""
     out = _after("-o", words) if "-c" in words else ""
     return out.rpartition(".")[0].replace(".libs/", "") if out.endswith((".o", ".lo")) else ""
 
 
 def _linked(line: str) -> str:
-    """What libtool is asked to link."""
+    """Return what libtool is asked to link."""
     words = line.split()
-    if found := SHORT.match(line):
-        return found[2] if found[1] == "CCLD" else ""
+    if match := SHORT.match(line):
+        return match[2] if match[1] == "CCLD" else ""
     return _after("-o", words) if "--mode=link" in words else ""
 
 
 def _after(flag: str, words: list[str]) -> str:
-    at = words.index(flag) + 1 if flag in words else len(words)
-    return words[at] if at < len(words) else ""
+    index = words.index(flag) + 1 if flag in words else len(words)
+    return words[index] if index < len(words) else ""
 
 
-def _count(what: str, begun: int, total: int, noun: str) -> str:
-    if not begun:
+def _count(verb: str, count: int, total: int, noun: str) -> str:
+    if not count:
         return ""
-    if total < begun:
-        return f"{what} {begun} {noun}{'' if begun == 1 else 's'}"
-    return f"{what} {begun} of {total} {noun}{'' if total == 1 else 's'}"
+    if total < count:
+        return f"{verb} {count} {noun}{'' if count == 1 else 's'}"
+    return f"{verb} {count} of {total} {noun}{'' if total == 1 else 's'}"
 
 
 @dataclass(kw_only=True)
@@ -127,15 +132,15 @@ class StageLines:
 
     def __call__(self, line: str) -> None:
         self.stage.add(line)
-        now, told = self.clock(), (self.stage.name, self.stage.text)
+        now_s, news = self.clock(), (self.stage.name, self.stage.text)
         if self._at is None:
-            self._at = now
-        since_s = now - self._at
-        if not told[1] or told[1] == self._told[1]:
+            self._at = now_s
+        since_s = now_s - self._at
+        if not news[1] or news[1] == self._told[1]:
             return
-        if since_s >= EACH_S or (since_s >= FIRST_S and told[0] != self._told[0]):
-            self._told, self._at = told, now
-            text = Stage(told[1])
+        if since_s >= EACH_S or (since_s >= FIRST_S and news[0] != self._told[0]):
+            self._told, self._at = news, now_s
+            text = Stage(news[1])
             text.now = self._now
             self.progress(text)
 

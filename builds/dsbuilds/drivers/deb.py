@@ -31,8 +31,14 @@ from dsharness.model import DriverName
 from dsharness.progress import Progress
 from dsimages.buildah import Workshop
 
-BUILD_FIELDS = ("Build-Depends", "Build-Depends-Arch", "Build-Depends-Indep", "Build-Conflicts",
-                "Build-Conflicts-Arch", "Build-Conflicts-Indep")  # fmt: skip
+BUILD_FIELDS = (
+    "Build-Depends",
+    "Build-Depends-Arch",
+    "Build-Depends-Indep",
+    "Build-Conflicts",
+    "Build-Conflicts-Arch",
+    "Build-Conflicts-Indep",
+)
 INSTALL = LIBEXEC / "install-build-depends-apt"
 UNPACK = LIBEXEC / "unpack-deb"
 CHANGELOG = "debian/changelog"
@@ -47,34 +53,41 @@ class DebDriver(PackageDriver):
     revision: int = 1
     script: Path = LIBEXEC / "build-deb"
 
-    def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
+    def toolset(
+        self, workshop: Workshop, order: PackageOrder, *, progress: Progress
+    ) -> ToolchainImage:
         """The row's image and the source's Build-Depends; sources that need the same share it."""
         files = {"needs.dsc": build_needs(order.source.control_text)}
-        return dependencies_shop(at, order, INSTALL, "needs.dsc", files, progress=progress)
+        return dependencies_shop(workshop, order, INSTALL, "needs.dsc", files, progress=progress)
 
     def unpack(
-        self, at: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
+        self, workshop: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
     ) -> str | None:
-        """The tree as `dpkg-source -x` leaves it."""
+        """Return the tree as `dpkg-source -x` leaves it."""
         return confined_run(
-            at, toolset.reference, UNPACK, order.source.control,
-            build=build, volumes=((order.source.folder, "/source", "ro"),), limits=order.limits,
-        )  # fmt: skip
+            workshop,
+            toolset.reference,
+            UNPACK,
+            order.source.control,
+            build=build,
+            volumes=((order.source.folder, "/source", "ro"),),
+            limits=order.limits,
+        )
 
     def unpacked_at(self, build: Path, origin: str) -> tuple[str, ...]:
-        """The folder that the script makes."""
+        """Return the folder that the script makes."""
         del build, origin
         return ("unpacked",)
 
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path:
-        """The tree with an entry in the changelog and the patches at the series' end."""
+        """Return the tree with an entry in the changelog and the patches at the series' end."""
         source = build.with_name("source.tar")
         archived(with_patches_added(order, tree), source)
         return source
 
 
 def with_patches_added(order: PackageOrder, tree: Tree) -> Tree:
-    """The source package that is built: dpkg-source itself applies what the series adds."""
+    """Return the source package that is built: dpkg-source itself applies what the series adds."""
     changelog = tree.read(CHANGELOG)
     if changelog is None:
         raise SourceError(
@@ -94,11 +107,11 @@ def with_patches_added(order: PackageOrder, tree: Tree) -> Tree:
 
 
 def build_needs(control: str) -> str:
-    """A source's control file with nothing in it but what building takes."""
+    """Return a source's control file with nothing in it but what building takes."""
     fields = Deb822(control)
-    kept = {name: " ".join(fields[name].split()) for name in BUILD_FIELDS if name in fields}
+    build_fields = {name: " ".join(fields[name].split()) for name in BUILD_FIELDS if name in fields}
     empty = {"Format": "1.0", "Source": "dsbisect-needs", "Version": "0", "Architecture": "any"}
-    return str(Deb822({**empty, **kept}).dump())
+    return str(Deb822({**empty, **build_fields}).dump())
 
 
 OURS = re.compile(r"\+dsbisect(?P<count>\d+)$")
@@ -136,12 +149,12 @@ def with_entry(changelog: str, changes: Sequence[str]) -> str:
 
 
 def with_patches(series: str, names: Sequence[str]) -> str:
-    """The quilt series with further patches, as the last ones."""
-    known = {line.split()[0] for line in series.splitlines() if line.split("#")[0].strip()}
-    taken = [name for name in names if name in known]
-    if taken:
+    """Return the quilt series with further patches, as the last ones."""
+    known_names = {line.split()[0] for line in series.splitlines() if line.split("#")[0].strip()}
+    clashing = [name for name in names if name in known_names]
+    if clashing:
         raise SourceError(
-            f"debian/patches/series has a {taken[0]} already",
+            f"debian/patches/series has a {clashing[0]} already",
             hint="call the patch something else",
         )
     end = "" if not series or series.endswith("\n") else "\n"

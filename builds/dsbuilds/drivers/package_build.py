@@ -62,19 +62,21 @@ class PackageDriver(ABC):
     flags: tuple[str, ...] = ()  # arguments of the script, in addition to the number of jobs
 
     @abstractmethod
-    def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
-        """The row's image and what building this source takes."""
+    def toolset(
+        self, workshop: Workshop, order: PackageOrder, *, progress: Progress
+    ) -> ToolchainImage:
+        """Return the row's image and what building this source takes."""
 
-    def source_tree(self, at: Workshop, order: PackageOrder, toolset: ToolchainImage) -> Tree:
-        """The unpacked source with its packager's patches: what an edit is made for."""
+    def source_tree(self, workshop: Workshop, order: PackageOrder, toolset: ToolchainImage) -> Tree:
+        """Return the unpacked source with its packager's patches: what an edit is made for."""
         source = order.source
 
         def unpacked() -> Tree:
             with work_folder() as build:
-                output = self.unpack(at, order, toolset, build)
+                output = self.unpack(workshop, order, toolset, build)
                 if output is not None:
                     raise UnbuildableError(
-                        f"{source.origin} cannot be unpacked: {cause_of(output)}", log=at.log
+                        f"{source.origin} cannot be unpacked: {cause_of(output)}", log=workshop.log
                     )
                 return imported(build, source.origin, *self.unpacked_at(build, source.origin))
 
@@ -84,13 +86,13 @@ class PackageDriver(ABC):
 
     @abstractmethod
     def unpack(
-        self, at: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
+        self, workshop: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
     ) -> str | None:
         """Leave the source as its packager's tools unpack it; what they said if they failed."""
 
     @abstractmethod
     def unpacked_at(self, build: Path, origin: str) -> tuple[str, ...]:
-        """Where the server's tree lies among what was unpacked."""
+        """Return where the server's tree lies among what was unpacked."""
 
     @abstractmethod
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path | None:
@@ -98,24 +100,29 @@ class PackageDriver(ABC):
 
 
 def order_key(driver: PackageDriver, order: PackageOrder, toolset: ToolchainImage) -> str:
-    """All that decides what comes out."""
+    """Return all that decides what comes out."""
     return content_key(
         [
-            driver.name, driver.revision, driver.script.read_text(encoding="utf-8"),
-            order.source.identity, [[patch.name, patch.sha256] for patch in order.patches],
-            toolset.key, driver.flags, order.clean,
+            driver.name,
+            driver.revision,
+            driver.script.read_text(encoding="utf-8"),
+            order.source.identity,
+            [[patch.name, patch.sha256] for patch in order.patches],
+            toolset.key,
+            driver.flags,
+            order.clean,
         ]
-    )  # fmt: skip
+    )
 
 
 def build_packages(
-    driver: PackageDriver, at: Workshop, order: PackageOrder, *, progress: Progress
+    driver: PackageDriver, workshop: Workshop, order: PackageOrder, *, progress: Progress
 ) -> Build:
     """The order's build: found, or made now; EditError or BuildError says why it cannot be."""
-    toolset = driver.toolset(at, order, progress=progress)
+    toolset = driver.toolset(workshop, order, progress=progress)
 
     def make(target: Path) -> Provenance:
-        source = driver.source_tree(at, order, toolset)
+        source = driver.source_tree(workshop, order, toolset)
         patched = source
         for patch in order.patches:
             patched = patched.patched(patch.name, patch.text)
@@ -126,43 +133,54 @@ def build_packages(
             progress(f"building {order.source.name} {order.source.version}")
             archive = driver.lay_out(order, source, build)
             output = confined_run(
-                at, toolset.reference, driver.script, str(len(available_cpus())), *driver.flags,
-                build=build, source=archive,
-                cache=None if order.clean else compiler_cache(toolset.key), limits=order.limits,
-            )  # fmt: skip
+                workshop,
+                toolset.reference,
+                driver.script,
+                str(len(available_cpus())),
+                *driver.flags,
+                build=build,
+                source=archive,
+                cache=None if order.clean else compiler_cache(toolset.key),
+                limits=order.limits,
+            )
             if output is not None:
-                raise unbuildable(output, at.log)
+                raise unbuildable(output, workshop.log)
             copy_output(build, PACKAGES, target=target, keep=package_or_index)
         if not index_of(target):
-            raise UnbuildableError("unbuildable: it made no package", log=at.log)
+            raise UnbuildableError("unbuildable: it made no package", log=workshop.log)
         return provenance_of(
-            order, driver.name,
-            tree=patched.id, toolchain=toolset.reference, tools=toolset.tools, flags=driver.flags,
-            seconds=time.monotonic() - started, log=at.log,
-        )  # fmt: skip
+            order,
+            driver.name,
+            tree=patched.id,
+            toolchain=toolset.reference,
+            tools=toolset.tools,
+            flags=driver.flags,
+            seconds=time.monotonic() - started,
+            log=workshop.log,
+        )
 
-    return packages_build(at, order, order_key(driver, order, toolset), make)
+    return packages_build(workshop, order, order_key(driver, order, toolset), make)
 
 
 def packages_build(
-    at: Workshop, order: PackageOrder, key: str, make: Callable[[Path], Provenance]
+    workshop: Workshop, order: PackageOrder, key: str, make: Callable[[Path], Provenance]
 ) -> Build:
-    """The build of that key; ``make`` is given where its packages are to lie."""
+    """Return the build of that key; ``make`` is given where its packages are to lie."""
 
     def built(_: None, folder: Path) -> Build:
         repository = folder / PACKAGES
-        made = make(repository)
+        provenance = make(repository)
         return Build(
             key=key,
             folder=str(folder),
             content=content_of(repository),
             packages=tuple(file for _, _, file in index_of(repository)),
             promise=promise_of(order.patches),
-            provenance=made,
+            provenance=provenance,
         )
 
-    guard = exclusive(builds_home() / f"{key}.lock", at.deadline)
-    return build_cache.found_or_made(key, guard, built, at.engine)
+    guard = exclusive(builds_home() / f"{key}.lock", workshop.deadline)
+    return build_cache.found_or_made(key, guard, built, workshop.engine)
 
 
 def provenance_of(
@@ -176,7 +194,7 @@ def provenance_of(
     seconds: float,
     log: Path,
 ) -> Provenance:
-    """What is to be known of a build that has just been made."""
+    """Return what is to be known of a build that has just been made."""
     return Provenance(
         driver=driver,
         source=order.source.origin,
@@ -194,7 +212,7 @@ def provenance_of(
 
 
 def repository_of(build: Build) -> Path:
-    """Where its packages and their index are."""
+    """Return where its packages and their index are."""
     return Path(build.folder) / PACKAGES
 
 
@@ -209,11 +227,11 @@ def index_of(folder: Path) -> list[tuple[str, str, str]]:
     except OSError:
         return []
     rows = [tuple(line.split("\t")) for line in text.splitlines()]
-    found = [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
-    for row in found:
+    packages = [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
+    for row in packages:
         if not all(PLAIN.fullmatch(word) for word in row):
             raise BuildError(f"{INDEX} names something that is not a package: {' '.join(row)}")
-    return found
+    return packages
 
 
 def package_or_index(entry: Entry) -> bool:
@@ -230,5 +248,5 @@ def headed(title: str, text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A title as an entry or a header takes it."""
+    """Return a title as an entry or a header takes it."""
     return " ".join(text.split())

@@ -38,13 +38,24 @@ from dsimages.buildah import (
 NEEDS_REVISION = 2
 NEEDS_AT = "/run/dsbisect-needs"
 TOOLS = (
-    "gcc", "rustc", "rust", "cargo", "binutils", "make", "ccache", "dpkg-dev", "debhelper",
-    "rpm-build", "autoconf", "automake", "libtool",
-)  # fmt: skip
+    "gcc",
+    "rustc",
+    "rust",
+    "cargo",
+    "binutils",
+    "make",
+    "ccache",
+    "dpkg-dev",
+    "debhelper",
+    "rpm-build",
+    "autoconf",
+    "automake",
+    "libtool",
+)
 
 
 def dependencies_shop(
-    at: Workshop,
+    workshop: Workshop,
     order: PackageOrder,
     script: Path,
     argument: str,
@@ -53,14 +64,14 @@ def dependencies_shop(
     base: ToolchainImage | None = None,
     progress: Progress,
 ) -> ToolchainImage:
-    """The toolchain's image, found or built now; packages that need the same share it.
+    """Return the toolchain's image, found or built now; packages that need the same share it.
 
     ``script`` gets the path of the file ``argument``; it has the network, so what it reads is data
     and nothing that is evaluated. ``base`` is what it stands on, else the row's image.
     """
-    below = base or order.image
+    base_image = base or order.image
     text = containerfile(script.read_text(encoding="utf-8"), f"{NEEDS_AT}/{argument}")
-    key = content_key([NEEDS_REVISION, below.key, text, dict(files)])
+    key = content_key([NEEDS_REVISION, base_image.key, text, dict(files)])
 
     def make(reference: str) -> None:
         progress(f"installing what {order.source.name} is built with")
@@ -69,16 +80,16 @@ def dependencies_shop(
                 (Path(folder) / name).write_text(content, encoding="utf-8")
             recipe = Recipe(
                 text=text,
-                base=below.reference,
+                base=base_image.reference,
                 reference=reference,
                 labels=labels_of("toolchain", row=order.row.id, key=key),
                 what=f"{order.row.id}: the build dependencies of {order.source.name}",
                 context=Path(folder),
             )
-            build(at, recipe)
+            build(workshop, recipe)
 
-    reference = keyed_image(at, "toolchain", key, make)
-    packages = manifest.packages_of(at.engine, reference, order.row.id, at.log)
+    reference = keyed_image(workshop, "toolchain", key, make)
+    packages = manifest.packages_of(workshop.engine, reference, order.row.id, workshop.log)
     tools = {name: packages[name] for name in TOOLS if name in packages}
     return ToolchainImage(
         id=order.row.id,
@@ -100,58 +111,65 @@ MOUNTED = "/run/dsbisect-built"
 SAID_BYTES = 8 << 20  # of what packages' own scripts say; the log has more
 
 
-def installed(at: Workshop, base: Image, made: Build, row: Row, *, progress: Progress) -> Image:
-    """The row's image with the built packages over those that it had, and its manifest.
+def installed(
+    workshop: Workshop, base: Image, package_build: Build, row: Row, *, progress: Progress
+) -> Image:
+    """Return the row's image with the built packages over those that it had, and its manifest.
 
     What is installed is what the image already had of the built packages, and the server. Builds
     of equal content share the image.
     """
-    chosen = chosen_packages(base, made, packages_of(row).server)
-    fetch, install = (script(row.family, verb, chosen) for verb in ("fetch", "install"))
-    key = content_key([REVISION, base.key, made.content, fetch, install])
+    versions = chosen_packages(base, package_build, packages_of(row).server)
+    fetch, install = (script(row.family, verb, versions) for verb in ("fetch", "install"))
+    key = content_key([REVISION, base.key, package_build.content, fetch, install])
 
     def make(reference: str) -> None:
-        progress(f"installing {', '.join(chosen)}")
-        labels = labels_of("built", row=row.id, key=key, build=made.key)
-        _install(at, base, made, row, chosen, (fetch, install), labels, reference)
+        progress(f"installing {', '.join(versions)}")
+        labels = labels_of("built", row=row.id, key=key, build=package_build.key)
+        _install(workshop, base, package_build, row, versions, (fetch, install), labels, reference)
 
-    reference = keyed_image(at, "built", key, make)
+    reference = keyed_image(workshop, "built", key, make)
     return Image(
         candidate_id=row.id,
         reference=reference,
         key=key,
         product=base.product,
-        packages=manifest.packages_of(at.engine, reference, row.id, at.log),
-        build=made.provenance,
-        promise=made.promise,
+        packages=manifest.packages_of(workshop.engine, reference, row.id, workshop.log),
+        build=package_build.provenance,
+        promise=package_build.promise,
     )
 
 
-def chosen_packages(base: Image, made: Build, server: str) -> dict[str, str]:
+def chosen_packages(base: Image, package_build: Build, server: str) -> dict[str, str]:
     """Name -> version of the built packages that are installed."""
-    built = {name: version for name, version, _ in index_of(repository_of(made))}
-    if server not in built:
+    built_versions = {name: version for name, version, _ in index_of(repository_of(package_build))}
+    if server not in built_versions:
         raise BuildError(
-            f"build {made.key} made no {server}, but {', '.join(built) or 'nothing'}",
+            f"build {package_build.key} made no {server}, but "
+            f"{', '.join(built_versions) or 'nothing'}",
             hint="name the source package that makes the server",
         )
-    return {name: built[name] for name in sorted(built) if name in base.packages or name == server}
+    return {
+        name: built_versions[name]
+        for name in sorted(built_versions)
+        if name in base.packages or name == server
+    }
 
 
-def script(family: Family, verb: str, chosen: dict[str, str]) -> tuple[str, ...]:
+def script(family: Family, verb: str, versions: dict[str, str]) -> tuple[str, ...]:
     """The script that fetches or installs packages, and their exact versions as its arguments."""
     file = LIBEXEC / f"{verb}-built-{'apt' if family is Family.APT else 'dnf'}"
-    return (file.read_text(encoding="utf-8"), *exact_words(family, chosen))
+    return (file.read_text(encoding="utf-8"), *exact_words(family, versions))
 
 
 def exact_words(family: Family, versions: Mapping[str, str]) -> list[str]:
-    """How the family's installer is asked for exactly these versions."""
+    """Return how the family's installer is asked for exactly these versions."""
     joint = "=" if family is Family.APT else "-"
     return [f"{name}{joint}{version}" for name, version in versions.items()]
 
 
 def confined(packages: Path) -> Options:
-    """The container in which packages' own scripts run; pure, so that a test can read it.
+    """Return the container in which packages' own scripts run; pure, so that a test can read it.
 
     They have no network. It is podman's: buildah bounds no number of processes.
     """
@@ -160,11 +178,11 @@ def confined(packages: Path) -> Options:
 
 
 def _install(
-    at: Workshop,
+    workshop: Workshop,
     base: Image,
-    made: Build,
+    package_build: Build,
     row: Row,
-    chosen: dict[str, str],
+    versions: dict[str, str],
     scripts: tuple[tuple[str, ...], tuple[str, ...]],
     labels: dict[str, str],
     reference: str,
@@ -173,40 +191,51 @@ def _install(
 
     Dependencies are fetched with the network, without running anything of the packages.
     """
-    (fetch, (install, *words)), what = scripts, f"{row.id}: install build {made.key}"
-    packages = repository_of(made)
+    (fetch, (install, *words)), task = scripts, f"{row.id}: install build {package_build.key}"
+    packages = repository_of(package_build)
     fetched, draft = (own_name(f"{REPOSITORY}/{DRAFT}:") for _ in scripts)
     recipe = Recipe(
-        text=containerfile(*fetch, target=MOUNTED), base=base.reference, reference=fetched,
-        labels=labels, what=what, context=packages,
-    )  # fmt: skip
+        text=containerfile(*fetch, target=MOUNTED),
+        base=base.reference,
+        reference=fetched,
+        labels=labels,
+        what=task,
+        context=packages,
+    )
     try:
-        build(at, recipe)
+        build(workshop, recipe)
         with running(
-            at.engine, fetched, "sleep", "infinity",
-            purpose="install", log=at.log, options=confined(packages),
-        ) as box:  # fmt: skip
-            done = box.execute(
-                "sh", "-c", install, "sh", *words,
-                limit_s=at.deadline.left_s, keep_bytes=SAID_BYTES,
-            )  # fmt: skip
-            if not done.ok:
-                raise box.overfilled() or fault(done, what, at.log, foreign=True)
+            workshop.engine,
+            fetched,
+            "sleep",
+            "infinity",
+            purpose="install",
+            log=workshop.log,
+            options=confined(packages),
+        ) as box:
+            command = ("sh", "-c", install, "sh", *words)
+            result = box.execute(*command, limit_s=workshop.deadline.left_s, keep_bytes=SAID_BYTES)
+            if not result.ok:
+                raise box.overfilled() or fault(result, task, workshop.log, foreign=True)
             box.commit(draft, labels)
-        check_installed(chosen, manifest.packages_of(at.engine, draft, row.id, at.log), at.log)
-        at.engine.must("tag", draft, reference, log=at.log)
+        check_installed(
+            versions,
+            manifest.packages_of(workshop.engine, draft, row.id, workshop.log),
+            workshop.log,
+        )
+        workshop.engine.must("tag", draft, reference, log=workshop.log)
     finally:
-        for each in (draft, fetched):
-            untag(at.engine, each)
+        for name in (draft, fetched):
+            untag(workshop.engine, name)
 
 
-def check_installed(chosen: dict[str, str], packages: dict[str, str], log: Path) -> None:
+def check_installed(versions: dict[str, str], packages: dict[str, str], log: Path) -> None:
     """Refuse an image in which another version than the built one took the place."""
-    for name, version in chosen.items():
-        found = packages.get(name, "none")
-        if found != version:
+    for name, version in versions.items():
+        installed_version = packages.get(name, "none")
+        if installed_version != version:
             raise ImageError(
-                f"{name} {version} was built, but {found} is installed",
+                f"{name} {version} was built, but {installed_version} is installed",
                 hint="the log shows what the installer chose instead",
                 log=log,
             )

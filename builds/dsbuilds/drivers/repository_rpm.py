@@ -33,13 +33,15 @@ from dsimages.buildah import Workshop
 REVISION = 2
 NO_SPEC = "name a revision with a spec, or an SRPM; `driver: tree` needs no spec"
 PACKERS: dict[str, Callable[[Path, str], object]] = {
-    ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open,
-}  # fmt: skip
+    ".bz2": bz2.open,
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+}
 VENDORED = "vendor/"
 
 
 def repository_order(
-    at: Workshop,
+    workshop: Workshop,
     row: Row,
     image: Image,
     tree: Tree,
@@ -47,16 +49,18 @@ def repository_order(
     registries: frozenset[str] = frozenset({CRATES_IO}),
     progress: Progress,
 ) -> tuple[RpmDriver, PackageOrder]:
-    """What to build a tree by; its crates are fetched first, as its Cargo.lock has them."""
+    """Return what to build a tree by; its crates are fetched first, as its Cargo.lock has them."""
     _, spec = spec_of(tree)
-    driver = RpmDriver(flags=tuple(part for each in spec.without for part in ("--without", each)))
-    order = PackageOrder(row=row, image=image, source=spec_source(tree, at.deadline))
+    driver = RpmDriver(
+        flags=tuple(part for feature in spec.without for part in ("--without", feature))
+    )
+    order = PackageOrder(row=row, image=image, source=spec_source(tree, workshop.deadline))
     files = tree.listing()
     if CARGO_LOCK in files and not any(path.startswith(VENDORED) for path in files):
-        made = driver.toolset(at, order, progress=progress)
-        toolset = replace(made, registries=registries)
-        crates = crates_for(at.engine, tree, toolset, at.log, progress)
-        order = replace(order, source=spec_source(tree, at.deadline, crates))
+        tools = driver.toolset(workshop, order, progress=progress)
+        toolset = replace(tools, registries=registries)
+        crates = crates_for(workshop.engine, tree, toolset, workshop.log, progress)
+        order = replace(order, source=spec_source(tree, workshop.deadline, crates))
     return driver, order
 
 
@@ -89,11 +93,11 @@ def spec_source(tree: Tree, deadline: Deadline, crates: Path | None = None) -> S
 
 
 def spec_of(tree: Tree) -> tuple[str, SpecTemplate]:
-    """The source package's name, and what is known of the spec that its trees carry."""
+    """Return the source package's name, and what is known of the spec that its trees carry."""
     listing = tree.listing()
-    found = product_of_source(listing.__contains__)
-    facts = source_facts(found) if found else None
-    packages = product(found).rpm if found else None
+    product_id = product_of_source(listing.__contains__)
+    facts = source_facts(product_id) if product_id else None
+    packages = product(product_id).rpm if product_id else None
     if facts is None or facts.spec is None or packages is None:
         why = why_no_source(listing.__contains__) or "no source with a spec"
         raise SourceError(f"{tree.origin} is {why}", hint=NO_SPEC)
@@ -101,7 +105,7 @@ def spec_of(tree: Tree) -> tuple[str, SpecTemplate]:
 
 
 def version_of(text: str, origin: str, template: SpecTemplate) -> str:
-    """Upstream's version, as the tree itself says it."""
+    """Return upstream's version, as the tree itself says it."""
     version = template.version_in(text)
     if version is None:
         raise SourceError(f"{origin}: {template.version_file} says no version", hint=NO_SPEC)
@@ -112,10 +116,10 @@ def rendered(text: str, version: str, origin: str, template: SpecTemplate) -> st
     """The spec as the tree's own tools make it, without what only Fedora's tools can fill in."""
     for name, value in {"VERSION": version, **template.placeholders}.items():
         text = text.replace(f"__{name}__", value)
-    left = re.search(r"__[A-Z]+(_[A-Z]+)*__", text)
-    if left is not None:
+    unfilled = re.search(r"__[A-Z]+(_[A-Z]+)*__", text)
+    if unfilled is not None:
         raise SourceError(
-            f"{origin}: {template.file} asks for {left[0]}, which this lab does not know",
+            f"{origin}: {template.file} asks for {unfilled[0]}, which this lab does not know",
             hint="name an SRPM instead",
         )
     text = re.sub(r"^(Release:\s*)%\{?autorelease.*$", r"\g<1>1%{?dist}", text, flags=re.MULTILINE)
@@ -123,9 +127,9 @@ def rendered(text: str, version: str, origin: str, template: SpecTemplate) -> st
 
 
 def archive_name(spec: str, package: str, version: str) -> str:
-    """What Source0 calls the tree's archive."""
-    found = re.search(r"^Source0?\s*:\s*(\S+)\s*$", spec, re.MULTILINE)
-    name = Path(found[1]).name if found else f"{package}-{version}.tar.bz2"
+    """Return what Source0 calls the tree's archive."""
+    match = re.search(r"^Source0?\s*:\s*(\S+)\s*$", spec, re.MULTILINE)
+    name = Path(match[1]).name if match else f"{package}-{version}.tar.bz2"
     for macro, value in (("name", package), ("version", version), ("?prerel", "")):
         name = name.replace(f"%{{{macro}}}", value)
     if "%" in name or Path(name).suffix not in PACKERS:

@@ -51,16 +51,16 @@ FULL_VERSION = "%{?epoch:%{epoch}:}%{version}-%{release}"
 
 
 def with_patches(spec: str, names: Sequence[str]) -> str:
-    """The spec with patches that %prep applies as the last ones, with -p1."""
+    """Return the spec with patches that %prep applies as the last ones, with -p1."""
     if not names:
         return spec
     lines = spec.splitlines()
     numbers = list(range(FIRST, FIRST + len(names)))
     tagged = _tagged(lines)
-    taken = {int(found["number"]) for found in tagged.values() if found["number"]}
-    if taken & set(numbers):
+    used_numbers = {int(match["number"]) for match in tagged.values() if match["number"]}
+    if used_numbers & set(numbers):
         raise SourceError(
-            f"the spec has a Patch{min(taken & set(numbers))} already",
+            f"the spec has a Patch{min(used_numbers & set(numbers))} already",
             hint="it was built by this lab before: start from the packager's own",
         )
     place = _preamble_end(lines, max(tagged, default=None))
@@ -71,21 +71,23 @@ def with_patches(spec: str, names: Sequence[str]) -> str:
 
 
 def with_release(spec: str) -> str:
-    """The spec with a release that sorts right after the packager's."""
-    found = RELEASE.search(spec)
-    if found is None:
+    """Return the spec with a release that sorts right after the packager's."""
+    match = RELEASE.search(spec)
+    if match is None:
         raise SourceError("the spec has no Release", hint="name an SRPM that rpmbuild takes")
-    return f"{spec[: found.end('value')]}{SUFFIX}{spec[found.end('value') :]}"
+    return f"{spec[: match.end('value')]}{SUFFIX}{spec[match.end('value') :]}"
 
 
 def with_changelog(spec: str, changes: Sequence[str]) -> str:
-    """The spec with an entry on top; its date is the last one's, so that builds repeat."""
+    """Return the spec with an entry on top; its date is the last one's, so that builds repeat."""
     section = CHANGELOG.search(spec)
     last = ENTRY.search(spec, section.end()) if section else None
     date = last["date"] if last else FIRST_DATE
     # Macros are expanded in a changelog too.
-    said = [one_line(change).replace("%", "%%") for change in changes or ("Rebuilt as it is.",)]
-    entry = "\n".join([f"* {date} {WHO} - {FULL_VERSION}", *(f"- {each}" for each in said), "", ""])
+    lines = [one_line(change).replace("%", "%%") for change in changes or ("Rebuilt as it is.",)]
+    entry = "\n".join(
+        [f"* {date} {WHO} - {FULL_VERSION}", *(f"- {line}" for line in lines), "", ""]
+    )
     if section is None:
         end = "" if not spec or spec.endswith("\n") else "\n"
         return f"{spec}{end}\n%changelog\n{entry}"
@@ -95,55 +97,59 @@ def with_changelog(spec: str, changes: Sequence[str]) -> str:
 
 
 def _tagged(lines: list[str]) -> dict[int, re.Match[str]]:
-    """Line -> the source or patch that it names; texts and scripts may hold such words too."""
-    found: dict[int, re.Match[str]] = {}
-    tags = True
-    for at, line in enumerate(lines):
+    """Map lines to the source or patch they name; texts and scripts may hold such words too."""
+    tags_by_line: dict[int, re.Match[str]] = {}
+    in_preamble = True
+    for number, line in enumerate(lines):
         section = SECTION.match(line)
         if section is not None:
-            tags = section[1] == "package"
-        elif tags and (tag := TAGGED.match(line)) is not None:
-            found[at] = tag
-    return found
+            in_preamble = section[1] == "package"
+        elif in_preamble and (tag := TAGGED.match(line)) is not None:
+            tags_by_line[number] = tag
+    return tags_by_line
 
 
 def _preamble_end(lines: list[str], last: int | None) -> int:
-    """The line after the last source or patch, outside any %if that it stands in."""
+    """Return the line after the last source or patch, outside any %if that it stands in."""
     if last is None:
-        return next((at for at, line in enumerate(lines) if SECTION.match(line)), len(lines))
+        return next(
+            (number for number, line in enumerate(lines) if SECTION.match(line)), len(lines)
+        )
     return _outside(lines, last + 1)
 
 
 def _prep(lines: list[str]) -> tuple[int, int]:
-    first = next((at for at, line in enumerate(lines) if re.match(r"^%prep\b", line)), None)
+    first = next((number for number, line in enumerate(lines) if re.match(r"^%prep\b", line)), None)
     if first is None:
         raise SourceError("the spec has no %prep", hint="name an SRPM that rpmbuild takes")
     later = range(first + 1, len(lines))
-    last = next((at for at in later if SECTION.match(lines[at])), len(lines))
+    last = next((number for number in later if SECTION.match(lines[number])), len(lines))
     return first, last
 
 
 def _applied(prep: list[str], numbers: Sequence[int]) -> list[str]:
-    """%prep, with our patches applied by it unless it applies every patch by itself."""
-    automatic = [found for line in prep if (found := AUTOMATIC.match(line))]
+    """Return %prep that applies our patches, unless it applies every patch by itself."""
+    automatic = [match for line in prep if (match := AUTOMATIC.match(line))]
     # -N applies none; -m and -M apply a range, which ends before our numbers.
-    applying = [found for found in automatic if not re.search(r"\s-[NmM]\b", found["rest"])]
+    applying = [match for match in automatic if not re.search(r"\s-[NmM]\b", match["rest"])]
     if applying:
-        rest = applying[-1]["rest"]
-        if not re.search(r"\s-p\s*1\b", rest):
+        arguments = applying[-1]["rest"]
+        if not re.search(r"\s-p\s*1\b", arguments):
             raise EditError(
                 f"the spec applies its patches by {applying[-1][0].strip()!r}, not with -p1",
                 hint="patches of this lab are made for -p1: give %autosetup -p1",
             )
         return prep
-    places = [at for at, line in enumerate(prep) if BY_HAND.match(line) or AUTOMATIC.match(line)]
+    places = [
+        number for number, line in enumerate(prep) if BY_HAND.match(line) or AUTOMATIC.match(line)
+    ]
     place = _outside(prep, max(places) + 1 if places else len(prep))
     ours = [f"%patch -P {number} -p1" for number in numbers]
     return [*prep[:place], *ours, *prep[place:]]
 
 
 def _outside(lines: list[str], place: int) -> int:
-    """The first line from there that stands in no %if."""
+    """Return the first line from there that stands in no %if."""
     depth = sum(1 if OPENS.match(x) else -1 if CLOSES.match(x) else 0 for x in lines[:place])
     while depth > 0 and place < len(lines):
         depth += 1 if OPENS.match(lines[place]) else -1 if CLOSES.match(lines[place]) else 0
@@ -170,63 +176,75 @@ class RpmDriver(PackageDriver):
     script: Path = LIBEXEC / "build-rpm"
     flags: tuple[str, ...] = ()  # of rpmbuild, e.g. --without bundle_jemalloc
 
-    def toolset(self, at: Workshop, order: PackageOrder, *, progress: Progress) -> ToolchainImage:
-        """The row's image and the spec's BuildRequires.
+    def toolset(
+        self, workshop: Workshop, order: PackageOrder, *, progress: Progress
+    ) -> ToolchainImage:
+        """Return the row's image and the spec's BuildRequires.
 
         Who reads a spec runs it: its macros are evaluated without a network, and what they come to
         is installed.
         """
-        tools = dependencies_shop(at, order, TOOLS, "", {}, progress=progress)
-        files = {"needs.spec": needs_spec(self._requires(at, order, tools))}
+        tools = dependencies_shop(workshop, order, TOOLS, "", {}, progress=progress)
+        files = {"needs.spec": needs_spec(self._requires(workshop, order, tools))}
         return dependencies_shop(
-            at, order, INSTALL, "needs.spec", files, base=tools, progress=progress
+            workshop, order, INSTALL, "needs.spec", files, base=tools, progress=progress
         )
 
-    def _requires(self, at: Workshop, order: PackageOrder, tools: ToolchainImage) -> str:
+    def _requires(self, workshop: Workshop, order: PackageOrder, tools: ToolchainImage) -> str:
         with work_folder() as work:
             build = work / "build"
             build.mkdir()
             _copied(order, order.source.control_text, build)
             output = confined_run(
-                at, tools.reference, REQUIRES, order.source.control, *defines(self.flags),
-                build=build, limits=order.limits,
-            )  # fmt: skip
+                workshop,
+                tools.reference,
+                REQUIRES,
+                order.source.control,
+                *defines(self.flags),
+                build=build,
+                limits=order.limits,
+            )
             if output is not None:
                 raise UnbuildableError(
                     f"the spec of {order.source.origin} cannot be read: {cause_of(output)}",
-                    log=at.log,
+                    log=workshop.log,
                 )
             copy_output(build, "needs", target=work / "needs", keep=plain_file)
             with (work / "needs" / "requires").open(encoding="utf-8", errors="replace") as stream:
                 return stream.read(REQUIRES_CHARACTERS)
 
     def unpack(
-        self, at: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
+        self, workshop: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path
     ) -> str | None:
-        """The tree as `rpmbuild -bp` leaves it."""
+        """Return the tree as `rpmbuild -bp` leaves it."""
         _copied(order, order.source.control_text, build)
         return confined_run(
-            at, toolset.reference, PREPARE, order.source.control, *self.flags,
-            build=build, limits=order.limits,
-        )  # fmt: skip
+            workshop,
+            toolset.reference,
+            PREPARE,
+            order.source.control,
+            *self.flags,
+            build=build,
+            limits=order.limits,
+        )
 
     def unpacked_at(self, build: Path, origin: str) -> tuple[str, ...]:
-        """Below BUILD; a library may lie next to the server's tree."""
+        """Return the place below BUILD; a library may lie next to the server's tree."""
         # rpm 4.20 and later put one folder more between.
-        found = {entry.path for entry in entries(build, "BUILD")}
-        folders = {path.rpartition("/")[0] for path in found}
+        paths = {entry.path for entry in entries(build, "BUILD")}
+        folders = {path.rpartition("/")[0] for path in paths}
         for depth in (1, 2):
             for above in sorted({"/".join(path.split("/")[:depth]) for path in folders}):
-                files = {path.removeprefix(f"{above}/") for path in found}
+                files = {path.removeprefix(f"{above}/") for path in paths}
                 if product_of_source(files.__contains__):
                     return ("BUILD", *above.split("/"))
         raise SourceError(
-            f"{origin} unpacks to {why_no_source(found.__contains__)}",
+            f"{origin} unpacks to {why_no_source(paths.__contains__)}",
             hint="name an SRPM of the row's product",
         )
 
     def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
-        """SPECS and SOURCES; %prep unpacks and patches by itself."""
+        """Fill SPECS and SOURCES; %prep unpacks and patches by itself."""
         del tree
         lay_out_sources(order, build)
 
@@ -249,17 +267,17 @@ def lay_out_sources(order: PackageOrder, build: Path) -> Path:
 
 
 def needs_spec(requires: str) -> str:
-    """A spec with only the build requirements; UnbuildableError for anything but names."""
-    wanted = [line.strip() for line in requires.splitlines() if line.strip()]
-    wanted = [line for line in dict.fromkeys(wanted) if not line.startswith("rpmlib(")]
-    wrong = next((line for line in wanted if REQUIREMENT.fullmatch(line) is None), None)
+    """Return a spec with only the build requirements; UnbuildableError for anything but names."""
+    names = [line.strip() for line in requires.splitlines() if line.strip()]
+    names = [line for line in dict.fromkeys(names) if not line.startswith("rpmlib(")]
+    wrong = next((line for line in names if REQUIREMENT.fullmatch(line) is None), None)
     if wrong is not None:
         raise UnbuildableError(f"unbuildable: it asks for {wrong!r}, which is not a package")
-    return NEEDS + "".join(f"BuildRequires: {line}\n" for line in wanted) + "%description\n-\n"
+    return NEEDS + "".join(f"BuildRequires: {line}\n" for line in names) + "%description\n-\n"
 
 
 def defines(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """The --with and --without of rpmbuild, as rpmspec takes them."""
+    """Return the --with and --without of rpmbuild, as rpmspec takes them."""
     pairs = zip(flags[::2], flags[1::2], strict=True)
     return tuple(
         part

@@ -77,11 +77,16 @@ class TreeOrder:
         """All that decides what comes out; commits that differ in nothing else share it."""
         return content_key(
             [
-                REVISION, self.script.read_text(encoding="utf-8"),
+                REVISION,
+                self.script.read_text(encoding="utf-8"),
                 self.tree.id if self.whole else server_key(self.tree.listing()),
-                self.toolset.key, self.needs.flags, self.needs.settings, self.clean, self.variant,
+                self.toolset.key,
+                self.needs.flags,
+                self.needs.settings,
+                self.clean,
+                self.variant,
             ]
-        )  # fmt: skip
+        )
 
     @property
     def variant(self) -> tuple[str, ...]:
@@ -90,30 +95,30 @@ class TreeOrder:
 
 
 def scripts() -> dict[str, Path]:
-    """What builds trees, by product."""
-    found = ((name, file_of_product(name, SCRIPT_NAME)) for name in product_ids())
-    return {name: path for name, path in found if path}
+    """Return what builds trees, by product."""
+    of_products = ((name, file_of_product(name, SCRIPT_NAME)) for name in product_ids())
+    return {name: path for name, path in of_products if path}
 
 
 def scripts_text() -> str:
-    """The text of all scripts that build trees."""
+    """Return the text of all scripts that build trees."""
     return "".join(path.read_text(encoding="utf-8") for path in scripts().values())
 
 
 def build_tree(engine: Engine, order: TreeOrder, *, progress: Progress) -> Build:
-    """The order's build: found, or made now; BuildError says why it cannot be."""
+    """Return the order's build: found, or made now; BuildError says why it cannot be."""
 
     def make(slot: Path, folder: Path) -> Build:
-        made = _made_in(engine, order, slot, folder, progress)
+        first_build = _made_in(engine, order, slot, folder, progress)
         for layout in order.along:
-            each = replace(order, layout=layout)
+            layout_order = replace(order, layout=layout)
             build_cache.found_or_made(
-                each.key,
+                layout_order.key,
                 nullcontext(slot),
-                partial(_made_in, engine, each, progress=progress),
+                partial(_made_in, engine, layout_order, progress=progress),
                 engine,
             )
-        return made
+        return first_build
 
     return build_cache.found_or_made(order.key, _slot(order), make, engine)
 
@@ -158,11 +163,11 @@ class _Making:
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
 
     def _totals(self) -> Totals:
-        """What it compiles from nothing; after another build nobody knows."""
+        """Return what it compiles from nothing; after another build nobody knows."""
         if (self.slot / "build" / "source").exists():
             return Totals()
-        read = self.order.tree.read
-        return totals_of(read("Makefile.am") or "", read(CARGO_LOCK) or "")
+        read_file = self.order.tree.read
+        return totals_of(read_file("Makefile.am") or "", read_file(CARGO_LOCK) or "")
 
     def _crates(self, progress: Progress) -> Path:
         order = self.order
@@ -179,44 +184,55 @@ class _Making:
         source = self.slot / "source.tar"
         listing = order.tree.listing()
         archived(
-            order.tree, source,
-            wanted=None if order.whole else readable(facts_of(listing), order.tree.read, listing),
+            order.tree,
+            source,
+            include=None if order.whole else readable(facts_of(listing), order.tree.read, listing),
             times=Times(record=self.slot / "times"),
-        )  # fmt: skip
+        )
         volumes = []
         if order.needs.crates is Crates.LOCKED:
             crates = self._crates(progress)
             volumes.append((crates, "/build/crates", "ro"))
             if (crates / SOURCES).exists():  # where cargo looks above the source
                 volumes.append((crates / SOURCES, "/.cargo/config.toml", "ro"))
-        at = Workshop(
+        workshop = Workshop(
             engine=self.engine, deadline=Deadline.after(order.limits.time_s), log=self.log
         )
         cache = None if order.clean else compiler_cache(order.toolset.key)
         settings = (*order.needs.settings, *(("PLAIN=yes",) if order.whole else ()))
         return confined_run(
-            at, order.toolset.reference, order.script,
-            _configure_key(order), str(len(available_cpus())),
-            *settings, *order.variant, "--", *order.needs.flags,
-            build=build, source=source, cache=cache, volumes=tuple(volumes), limits=order.limits,
-            heard=StageLines(progress=progress, stage=BuildStage(totals=self._totals())),
-        )  # fmt: skip
+            workshop,
+            order.toolset.reference,
+            order.script,
+            _configure_key(order),
+            str(len(available_cpus())),
+            *settings,
+            *order.variant,
+            "--",
+            *order.needs.flags,
+            build=build,
+            source=source,
+            cache=cache,
+            volumes=tuple(volumes),
+            limits=order.limits,
+            on_line=StageLines(progress=progress, stage=BuildStage(totals=self._totals())),
+        )
 
 
 def _source(tree: Tree) -> Source:
-    """What a failed build is compared with."""
+    """Return what a failed build is compared with."""
     listing = tree.listing()
-    read = facts_of(listing).build_files
+    build_files = facts_of(listing).build_files
     return Source(
         files=listing,
-        rules="".join(tree.read(path) or "" for path in listing if is_any(path, read)),
+        rules="".join(tree.read(path) or "" for path in listing if is_any(path, build_files)),
         lines=lambda word: tree.lines_with(word, *CODE),
     )
 
 
 @contextmanager
 def _slot(order: TreeOrder) -> Iterator[Path]:
-    """Where a toolchain's trees are built one on top of the other; a clean build has its own.
+    """Yield where a toolchain's trees are built one on top of the other; a clean build has its own.
 
     Two of a toolchain are built at the same time: configure, links and installing use one core.
     """
@@ -233,10 +249,10 @@ def _slot(order: TreeOrder) -> Iterator[Path]:
 
 
 def _configure_key(order: TreeOrder) -> str:
-    """Changes with everything that autoreconf and configure read."""
+    """Return a key that changes with everything that autoreconf and configure read."""
     listing = order.tree.listing()
-    read = facts_of(listing).build_files
-    files = {path: blob for path, blob in listing.items() if is_any(path, read)}
+    build_files = facts_of(listing).build_files
+    files = {path: blob for path, blob in listing.items() if is_any(path, build_files)}
     return content_key([files, order.needs.flags, order.needs.settings])
 
 

@@ -40,7 +40,7 @@ Owners = Mapping[str, tuple[str, str]]  # library -> package and version
 def runtime_for(
     engine: Engine, install: Path, toolset: ToolchainImage, progress: Progress
 ) -> Image:
-    """The toolchain's own runtime image, with the packages whose libraries a build needs."""
+    """Return the toolchain's own runtime image, with the packages whose libraries a build needs."""
     log = logs_home() / "builds" / f"libraries-{toolset.id}.log"
     missing = _missing(engine, toolset.runtime.reference, install, log)
     if not missing:
@@ -53,12 +53,12 @@ def runtime_for(
 
 
 def _missing(engine: Engine, image: str, install: Path, log: Path) -> set[str]:
-    """Libraries that an install tree needs and an image lacks."""
+    """Return libraries that an install tree needs and an image lacks."""
     return set(_ask(engine, image, "missing-libraries", TREE, tree=install, log=log).split())
 
 
 def _owners(engine: Engine, toolset: ToolchainImage, libraries: set[str], log: Path) -> Owners:
-    """Which packages brought the libraries that the tree was linked with."""
+    """Return which packages brought the libraries that the tree was linked with."""
     output = _ask(engine, toolset.reference, "owners-of-libraries", *sorted(libraries), log=log)
     lines = [line.split("\t") for line in output.splitlines()]
     return {line[0]: (line[1], line[2]) for line in lines if len(line) == 3}
@@ -90,10 +90,10 @@ def _refuse(missing: set[str], toolset: ToolchainImage, log: Path) -> None:
 def _extended(
     engine: Engine, toolset: ToolchainImage, packages: Mapping[str, str], progress: Progress
 ) -> Image:
-    """The runtime image with further packages, in the versions that were linked with."""
+    """Return the runtime image with further packages, in the versions that were linked with."""
     key = content_key([toolset.runtime.key, dict(packages)])
     log = logs_home() / "toolchains" / f"{toolset.id}-runtime-{key}.log"
-    at = Workshop(engine=engine, deadline=Deadline.after(LIBRARIES_LIMIT_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.after(LIBRARIES_LIMIT_S), log=log)
 
     def make(reference: str) -> None:
         progress(f"installing {', '.join(packages)}, which the build needs to run")
@@ -110,11 +110,13 @@ def _extended(
             labels=labels_of("toolchain", row=toolset.runtime.candidate_id, key=key),
             what=f"what builds of the toolchain {toolset.id} need to run",
         )
-        build(at, recipe)
+        build(workshop, recipe)
 
-    reference = keyed_image(at, "toolchain", key, make)
-    held = manifest.packages_of(engine, reference, toolset.runtime.candidate_id, log)
-    return toolset.runtime.model_copy(update={"reference": reference, "key": key, "packages": held})
+    reference = keyed_image(workshop, "toolchain", key, make)
+    packages_there = manifest.packages_of(engine, reference, toolset.runtime.candidate_id, log)
+    return toolset.runtime.model_copy(
+        update={"reference": reference, "key": key, "packages": packages_there}
+    )
 
 
 REVISION = 2
@@ -124,52 +126,57 @@ TEXT = "ARG BASE\nFROM ${BASE}\nCOPY opt /opt\n"
 
 def layered(
     engine: Engine,
-    made: Build,
+    tree_build: Build,
     toolset: ToolchainImage,
     candidate: str,
     *,
     serves: str,
     progress: Progress,
 ) -> Image:
-    """The image that serves a build; builds of equal content share it."""
-    key = content_key([REVISION, toolset.runtime.key, made.content])
+    """Return the image that serves a build; builds of equal content share it."""
+    key = content_key([REVISION, toolset.runtime.key, tree_build.content])
     log = logs_home() / "builds" / f"layer-{key}.log"
-    at = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
 
     def make(reference: str) -> None:
-        install = Path(made.folder) / "install"
-        below = runtime_for(engine, install, toolset, progress)
+        install = Path(tree_build.folder) / "install"
+        base_image = runtime_for(engine, install, toolset, progress)
         recipe = Recipe(
             text=TEXT,
-            base=below.reference,
+            base=base_image.reference,
             reference=reference,
-            labels=labels_of("built", row=below.candidate_id, key=key, build=made.key),
-            what=f"the image of build {made.key}",
+            labels=labels_of("built", row=base_image.candidate_id, key=key, build=tree_build.key),
+            what=f"the image of build {tree_build.key}",
             context=install,
         )
-        build(at, recipe)
+        build(workshop, recipe)
 
-    reference = keyed_image(at, "built", key, make)
+    reference = keyed_image(workshop, "built", key, make)
     return Image(
         candidate_id=candidate,
         reference=reference,
         key=key,
         product=serves,
         packages=_served(
-            manifest.packages_of(engine, reference, candidate, log), made, serves, toolset.family
+            manifest.packages_of(engine, reference, candidate, log),
+            tree_build,
+            serves,
+            toolset.family,
         ),
-        build=made.provenance,
-        promise=made.promise,
+        build=tree_build.provenance,
+        promise=tree_build.promise,
     )
 
 
 def _served(
-    packages: Mapping[str, str], made: Build, serves: str, family: Family
+    packages: Mapping[str, str], tree_build: Build, serves: str, family: Family
 ) -> dict[str, str]:
-    """What runs: the packages below, and the tree in place of the packaged server."""
-    known = product(serves)
-    ours = known.deb if family is Family.APT else known.rpm
-    if ours is None:
+    """Return what runs: the packages below, and the tree in place of the packaged server."""
+    facts = product(serves)
+    own_packages = facts.deb if family is Family.APT else facts.rpm
+    if own_packages is None:
         return dict(packages)
-    below = {name: version for name, version in packages.items() if name not in ours.all}
-    return below | {ours.server: f"tree {made.provenance.tree[:12]}"}
+    packages_below = {
+        name: version for name, version in packages.items() if name not in own_packages.all
+    }
+    return packages_below | {own_packages.server: f"tree {tree_build.provenance.tree[:12]}"}

@@ -42,11 +42,11 @@ class Edit(Protocol):
     def example(self) -> str: ...
 
     def check(self, value: str) -> None:
-        """UsageError for a value that no source can have."""
+        """Raise UsageError for a value that no source can have."""
         ...
 
     def held(self, files: Files) -> str | None:
-        """The value that a source has; None where it has none, or not just one."""
+        """Return the value that a source has; None where it has none, or not just one."""
         ...
 
     def apply(self, value: str, files: Files) -> Edited:
@@ -94,16 +94,16 @@ class EditedSource:
     def only(
         self, pattern: str, what: str, *, within: tuple[int, int] | None = None
     ) -> re.Match[str]:
-        """The one match of a pattern; EditError when there is none, or more than one."""
+        """Return the one match of a pattern; EditError when there is none, or more than one."""
         start, end = within or (0, len(self.text))
-        found = list(re.compile(pattern, re.MULTILINE).finditer(self.text, start, end))
-        if len(found) == 1:
-            return found[0]
-        count = "there is none" if not found else f"there are {len(found)}"
+        matches = list(re.compile(pattern, re.MULTILINE).finditer(self.text, start, end))
+        if len(matches) == 1:
+            return matches[0]
+        count = "there is none" if not matches else f"there are {len(matches)}"
         raise EditError(f"{self.path}: looked for {what}, but {count}", hint=UNFAMILIAR)
 
     def body(self, function: str) -> tuple[int, int]:
-        """Where a C function's body begins and ends."""
+        """Return where a C function's body begins and ends."""
         head = self.only(
             rf"^(?:\w[\w \t*]*[ \t*])?{re.escape(function)}[ \t]*\([^;{{]*\)\s*\{{",
             f"the function {function}()",
@@ -115,13 +115,13 @@ class EditedSource:
         return head.end(), end.start()
 
     def put(self, span: tuple[int, int], text: str) -> EditedSource:
-        """The file with other words at one place."""
+        """Return the file with other words at one place."""
         start, end = span
         return EditedSource(path=self.path, text=self.text[:start] + text + self.text[end:])
 
 
 def source(files: Files, path: str, missing: str) -> EditedSource:
-    """A file that an edit needs; ``missing`` says what its absence means."""
+    """Return a file that an edit needs; ``missing`` says what its absence means."""
     text = files(path)
     if text is None:
         raise EditError(f"{path}: {missing}")

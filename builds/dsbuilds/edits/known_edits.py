@@ -19,7 +19,7 @@ EDITS: OfProducts[Edit] = OfProducts(_edits_of)
 
 
 def parse(text: str) -> tuple[Edit, str]:
-    """The edit and the value of a ``name=value``; UsageError for anything else.
+    """Return the edit and the value of a ``name=value``; UsageError for anything else.
 
     A value that no source can have is refused here, one that a source does not have by the edit.
     """
@@ -28,7 +28,7 @@ def parse(text: str) -> tuple[Edit, str]:
     if edit is None:
         raise UsageError(
             f"there is no edit {shown(name)}.{suggestion(name, EDITS)}",
-            hint=f"the edits: {', '.join(known.example for known in EDITS.values())}",
+            hint=f"the edits: {', '.join(known_edit.example for known_edit in EDITS.values())}",
         )
     if not equals or not value:
         raise UsageError(

@@ -34,7 +34,7 @@ def user_patches(paths: Sequence[Path]) -> tuple[Patch, ...]:
     """The patches in files, each under a name that no other one has: a package holds them all."""
     patches: list[Patch] = []
     for patch in map(user_patch, paths):
-        names = {other.name for other in patches}
+        names = {earlier.name for earlier in patches}
         path = PurePosixPath(patch.name)
         numbered = (f"{path.stem}-{number}{path.suffix}" for number in count(2))
         name = next(name for name in chain([patch.name], numbered) if name not in names)
@@ -58,8 +58,8 @@ def user_patch(path: Path) -> Patch:
     if not any(files):
         raise UsageError(f"{path}: it contains no hunk (@@ -…)", hint=AS_DIFF)
     _check_files(path, files)
-    ended = text if text.endswith("\n") else f"{text}\n"
-    return Patch(name=path.name, title=f"the patch {path.name}", text=ended)
+    whole = text if text.endswith("\n") else f"{text}\n"
+    return Patch(name=path.name, title=f"the patch {path.name}", text=whole)
 
 
 def _text(path: Path) -> str:
@@ -79,13 +79,13 @@ def _text(path: Path) -> str:
 
 
 def _files(path: Path, text: str) -> PatchSet:
-    """The files that a diff changes; UsageError says in which line it is none."""
-    read = 0
+    """Return the files that a diff changes; UsageError says in which line it is none."""
+    line_number = 0
 
     def lines() -> Iterator[str]:
-        nonlocal read
+        nonlocal line_number
         for line in io.StringIO(text):
-            read += 1
+            line_number += 1
             yield line
 
     try:
@@ -97,21 +97,21 @@ def _files(path: Path, text: str) -> PatchSet:
             if problem.startswith("Unexpected hunk")
             else f"a hunk is not whole: {problem}"
         )
-        raise UsageError(f"{path}, line {read}: {wrong}", hint=AS_DIFF) from error
+        raise UsageError(f"{path}, line {line_number}: {wrong}", hint=AS_DIFF) from error
 
 
 def _check_names(patch: Path, text: str) -> None:
-    """What git says of a file before its diff."""
-    for found in GIT.finditer(text):
-        for path in found["paths"].replace('"', "").split():
+    """Check what git says of a file before its diff."""
+    for match in GIT.finditer(text):
+        for path in match["paths"].replace('"', "").split():
             _check(patch, path)
-    for found in MOVED.finditer(text):
-        _check(patch, found["path"].strip('"'))
+    for match in MOVED.finditer(text):
+        _check(patch, match["path"].strip('"'))
 
 
 def _check_files(patch: Path, files: PatchSet) -> None:
-    for named in (name for each in files for name in (each.source_file, each.target_file)):
-        path = named.strip('"').rstrip()
+    for quoted in (name for file in files for name in (file.source_file, file.target_file)):
+        path = quoted.strip('"').rstrip()
         if path == "/dev/null":
             continue
         _check(patch, path)
@@ -135,15 +135,15 @@ NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def patch_of(texts: Sequence[str], files: Files) -> Patch:
-    """One diff of all edits, each applied to what the ones before it left."""
-    named = [(*parse(text), text) for text in texts]
+    """Return one diff of all edits, each applied to what the ones before it left."""
+    parsed = [(*parse(text), text) for text in texts]
     edited: dict[str, str] = {}
     promise = Promise()
 
     def current(path: str) -> str | None:
         return edited[path] if path in edited else files(path)
 
-    for edit, value, _ in named:
+    for edit, value, _ in parsed:
         result = edit.apply(value, current)
         edited |= result.files
         promise = promise.then(result.promise)
@@ -152,9 +152,9 @@ def patch_of(texts: Sequence[str], files: Files) -> Patch:
         raise EditError(
             f"{', '.join(texts)}: together they change nothing in the source", hint="leave them out"
         )
-    titles = [f"{edit.name}={value}: {edit.title}" for edit, value, _ in named]
+    titles = [f"{edit.name}={value}: {edit.title}" for edit, value, _ in parsed]
     return Patch(
-        name="+".join(f"{edit.name}={value}" for edit, value, _ in named),
+        name="+".join(f"{edit.name}={value}" for edit, value, _ in parsed),
         title="; ".join(titles),
         text=_header(titles) + diff,
         promise=promise,
@@ -162,7 +162,7 @@ def patch_of(texts: Sequence[str], files: Files) -> Patch:
 
 
 def unified(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """The difference of two sets of files in git's format."""
+    """Return the difference of two sets of files in git's format."""
     return "".join(
         line
         for path in sorted(after)
@@ -179,14 +179,14 @@ def _file_diff(path: str, before: str, after: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines as git counts them: str.splitlines would also split at form feeds."""
+    """Return lines as git counts them: str.splitlines would also split at form feeds."""
     lines = [f"{line}\n" for line in text.split("\n")]
     last = lines.pop().removesuffix("\n")
     return [*lines, last] if last else lines
 
 
 def _header(titles: Sequence[str]) -> str:
-    """DEP-3, without a date: the same edits of the same source are the same patch."""
+    """Write DEP-3 without a date: the same edits of the same source are the same patch."""
     first, *more = titles
     description = "".join(f" {title}\n" for title in more)
     return (

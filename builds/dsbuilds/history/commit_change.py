@@ -20,9 +20,13 @@ from dsharness.errors import SourceError
 from dsharness.products.product import SERVER
 
 TEMPORARY_AUTHOR = {
-    "GIT_AUTHOR_NAME": "dsbisect", "GIT_AUTHOR_EMAIL": "", "GIT_AUTHOR_DATE": "@0 +0000",
-    "GIT_COMMITTER_NAME": "dsbisect", "GIT_COMMITTER_EMAIL": "", "GIT_COMMITTER_DATE": "@0 +0000",
-}  # fmt: skip
+    "GIT_AUTHOR_NAME": "dsbisect",
+    "GIT_AUTHOR_EMAIL": "",
+    "GIT_AUTHOR_DATE": "@0 +0000",
+    "GIT_COMMITTER_NAME": "dsbisect",
+    "GIT_COMMITTER_EMAIL": "",
+    "GIT_COMMITTER_DATE": "@0 +0000",
+}
 LONGEST_HUNK = 40
 ALL_SIDES = {"1", "2", "3"}  # git's numbers of base, ours and theirs in a conflict
 
@@ -56,7 +60,7 @@ class _Side:
 
 
 def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = False) -> Picked:
-    """The tree ``onto`` with what a commit changed against its first parent, or without it.
+    """Return the tree ``onto`` with what a commit changed against its first parent, or without it.
 
     Nothing is checked out. OverlapError names the files and lines that stand in the way.
     """
@@ -69,21 +73,23 @@ def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = Fa
     git = repository.git
     parents = repository.commit(commit).parents
     before, after = _tree(git, parents[0]) if parents else EMPTY, _tree(git, commit)
-    here = _tree(git, onto)
+    onto_tree = _tree(git, onto)
     if reverse:
         before, after = after, before
-    sides = _sides(git, before, after, here)
+    sides = _sides(git, before, after, onto_tree)
     # Three temporary commits, so that git merges as it would pick: from the change's own base.
     base = _commit(git, sides[0])
     our_side, their_side = (_commit(git, tree, base) for tree in sides[1:])
-    done = git.call("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "-z",
-                    our_side, their_side)  # fmt: skip
-    tree, *output = done.stdout.split("\0")
-    if done.ok:
+    result = git.call(
+        "-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "-z", our_side, their_side
+    )
+    tree, *output = result.stdout.split("\0")
+    if result.ok:
         return Picked(tree=tree)
-    if done.status != 1 or not tree:
+    if result.status != 1 or not tree:
         raise SourceError(
-            f"the change of {commit[:12]} cannot be picked: git merge-tree: {done.stderr.strip()}",
+            f"the change of {commit[:12]} cannot be picked: git merge-tree: "
+            f"{result.stderr.strip()}",
             hint="git 2.38 or newer is needed",
         )
     stages = _stages(output)
@@ -102,16 +108,18 @@ def picked(repository: Repository, commit: str, onto: str, *, reverse: bool = Fa
 
 
 def _sides(git: Git, before: str, after: str, onto: str) -> tuple[str, str, str]:
-    """Base, ours and theirs: ``onto`` with only those files replaced that a build reads.
+    """Return base, ours and theirs: ``onto`` with only files replaced that a build reads.
 
     What decides the server is merged; any other file that is read follows the change where it is
     as before the change, and else stays what it is.
     """
     names = [Tree(git=git, id=tree, origin=tree[:12]) for tree in (onto, before, after)]
-    listings = [each.listing() for each in names]
+    listings = [tree.listing() for tree in names]
     facts = facts_of(listings[0].keys() | listings[2].keys())
-    read = [readable(facts, each.read, list_) for each, list_ in zip(names, listings, strict=True)]
-    change, apart = differences(git, before, after), differences(git, onto, before)
+    readable_files = [
+        readable(facts, tree.read, listing) for tree, listing in zip(names, listings, strict=True)
+    ]
+    change, own_changes = differences(git, before, after), differences(git, onto, before)
 
     def counts(path: str) -> bool:
         return facts.kind_of(path) == SERVER
@@ -119,10 +127,14 @@ def _sides(git: Git, before: str, after: str, onto: str) -> tuple[str, str, str]
     followed = {
         path: step.after
         for path, step in change.items()
-        if not counts(path) and path not in apart and any(wanted(path) for wanted in read)
+        if not counts(path)
+        and path not in own_changes
+        and any(reads(path) for reads in readable_files)
     }
     ours = tree_with(git, onto, followed)
-    base = tree_with(git, ours, {path: step.after for path, step in apart.items() if counts(path)})
+    base = tree_with(
+        git, ours, {path: step.after for path, step in own_changes.items() if counts(path)}
+    )
     theirs = tree_with(
         git, base, {path: step.after for path, step in change.items() if counts(path)}
     )
@@ -132,7 +144,7 @@ def _sides(git: Git, before: str, after: str, onto: str) -> tuple[str, str, str]
 def _by_items(
     git: Git, stages: Mapping[str, Mapping[str, _Side]]
 ) -> tuple[dict[str, str | None], tuple[Overlap, ...]]:
-    """Files that git could not merge: merged item by item, or what overlaps in them."""
+    """Return files that git could not merge: merged item by item, or what overlaps in them."""
     files: dict[str, str | None] = {}
     overlaps = []
     for path, sides in stages.items():
@@ -140,8 +152,8 @@ def _by_items(
             overlaps.append(Overlap(path=path))
             continue
         base, ours, theirs = (
-            git.must("cat-file", "blob", sides[each].blob, what=f"read {path}")
-            for each in sorted(ALL_SIDES)
+            git.must("cat-file", "blob", sides[side].blob, what=f"read {path}")
+            for side in sorted(ALL_SIDES)
         )
         result = merged(path, base, ours, theirs, _lines_merged)
         if result.overlaps:
@@ -152,13 +164,13 @@ def _by_items(
 
 
 def _lines_merged(base: str, ours: str, theirs: str) -> str | None:
-    """An item that both sides changed, where they changed other lines of it."""
+    """Return an item that both sides changed, where they changed other lines of it."""
     with scratch_folder("merge") as folder:
         paths = [folder / name for name in ("ours", "base", "theirs")]
         for path, text in zip(paths, (ours, base, theirs), strict=True):
             path.write_bytes(text.encode(errors="surrogateescape"))
-        done = Git(folder=folder).call("merge-file", "-p", *map(str, paths))
-    return done.stdout if done.ok else None
+        result = Git(folder=folder).call("merge-file", "-p", *map(str, paths))
+    return result.stdout if result.ok else None
 
 
 def _tree(git: Git, name: str) -> str:
@@ -175,38 +187,38 @@ def _commit(git: Git, tree: str, *parents: str) -> str:
 
 
 def _stages(output: list[str]) -> dict[str, dict[str, _Side]]:
-    """Each conflicting path's versions: base is 1, ours 2, theirs 3."""
+    """Return each conflicting path's versions: base is 1, ours 2, theirs 3."""
     # (MODE HASH STAGE TAB PATH NUL)* NUL (COUNT NUL (PATH NUL)* KIND NUL MESSAGE NUL)*
-    found: dict[str, dict[str, _Side]] = {}
+    stages: dict[str, dict[str, _Side]] = {}
     for entry in output[: output.index("")]:
         facts, _, path = entry.partition("\t")
         mode, blob, stage = facts.split(" ")
-        found.setdefault(path, {})[stage] = _Side(mode=mode, blob=blob)
-    return found
+        stages.setdefault(path, {})[stage] = _Side(mode=mode, blob=blob)
+    return stages
 
 
 def _conflicts(git: Git, tree: str, output: list[str], overlaps: tuple[Overlap, ...]) -> str:
-    """Git's words on each conflict that is left, and the lines of it where there are lines."""
+    """Return git's words on each conflict that is left, and its lines where there are some."""
     messages = [text.strip() for text in output[output.index("") :] if text.startswith("CONFLICT")]
-    paths = [each.path for each in overlaps]
-    told = [text for text in messages if "):" in text and any(path in text for path in paths)]
+    paths = [overlap.path for overlap in overlaps]
+    relevant = [text for text in messages if "):" in text and any(path in text for path in paths)]
     items = [
-        f"{each.path}: {', '.join(map(title, sorted(each.items)))}"
-        for each in overlaps
-        if each.items
+        f"{overlap.path}: {', '.join(map(title, sorted(overlap.items)))}"
+        for overlap in overlaps
+        if overlap.items
     ]
     hunks = [_hunk(path, git.call("cat-file", "blob", f"{tree}:{path}").stdout) for path in paths]
-    first = "; ".join(told or [f"conflict in {', '.join(paths)}"])
+    first = "; ".join(relevant or [f"conflict in {', '.join(paths)}"])
     return "\n".join([first, *items, *filter(None, hunks)])
 
 
 def _hunk(path: str, text: str) -> str:
-    """The first lines that git could not merge."""
+    """Return the first lines that git could not merge."""
     lines = text.split("\n")
     begin = next((n for n, line in enumerate(lines) if line.startswith("<<<<<<< ")), None)
     if begin is None:
         return ""
-    rest = lines[begin:]
-    length = next((n for n, line in enumerate(rest) if line.startswith(">>>>>>> ")), len(rest))
-    shown = rest[: min(length + 1, LONGEST_HUNK)]
-    return "\n".join([f"{path}, line {begin + 1}:", *shown])
+    marked = lines[begin:]
+    length = next((n for n, line in enumerate(marked) if line.startswith(">>>>>>> ")), len(marked))
+    excerpt = marked[: min(length + 1, LONGEST_HUNK)]
+    return "\n".join([f"{path}, line {begin + 1}:", *excerpt])

@@ -39,28 +39,28 @@ class Change:
     commits: tuple[str, ...]  # oldest first
 
     def ways(self, onto: Tree, *, reverse: bool) -> Iterator[Counterfactual]:
-        """Every way that works; SourceError says why the first one does not, if none does."""
+        """Yield every way that works; SourceError says why the first one does not, if none does."""
         end = _End(repository=self.repository, tree=onto, reverse=reverse)
-        refused, found = None, False
+        refused, works = None, False
         try:
             yield end.changed(self.commits)
-            found = True
+            works = True
         except SourceError as error:
             refused = error
         if isinstance(refused, OverlapError) and onto.revision is not None:
-            others = end.others(self.commits, refused)
-            if others:
-                found = True
-                yield end.changed(self.commits, others)
+            companions = end.others(self.commits, refused)
+            if companions:
+                works = True
+                yield end.changed(self.commits, companions)
         edited = self._edited(onto, reverse=reverse)
         if edited is not None:
-            found = True
+            works = True
             yield edited
-        if refused is not None and not found:
+        if refused is not None and not works:
             raise refused
 
     def _edited(self, onto: Tree, *, reverse: bool) -> Counterfactual | None:
-        """The tree with the named edits that make this change, or make it undone."""
+        """Return the tree with the named edits that make this change, or make it undone."""
         commit = self.repository.commit
         parents = commit(self.commits[0]).parents
         if not parents:
@@ -70,9 +70,9 @@ class Change:
             {name: edit.held(replace(onto, id=tree).read) for name, edit in EDITS.items()}
             for tree in (reversed(ends) if reverse else ends)
         )
-        wanted = {name: after[name] for name in EDITS if before[name] != after[name]}
-        texts = [f"{name}={value}" for name, value in wanted.items() if value]
-        if not texts or len(texts) < len(wanted):
+        edits = {name: after[name] for name in EDITS if before[name] != after[name]}
+        texts = [f"{name}={value}" for name, value in edits.items() if value]
+        if not texts or len(texts) < len(edits):
             return None
         try:
             patch = patch_of(texts, onto.read)
@@ -92,65 +92,75 @@ class _End:
     tree: Tree
     reverse: bool
 
-    def changed(self, commits: Sequence[str], others: Sequence[str] = ()) -> Counterfactual:
-        """The source without these commits, or with them; ``others`` go or come first."""
+    def changed(self, commits: Sequence[str], companions: Sequence[str] = ()) -> Counterfactual:
+        """The source without these commits, or with them; ``companions`` go or come first."""
         tree, items = self.tree.id, dict[str, None]()
-        for commit in self._order(commits, others):
-            done = picked(self.repository, commit, tree, reverse=self.reverse)
-            tree, items = done.tree, items | dict.fromkeys(done.items)
-        how = []
-        if others:
-            names = _listed([each[:SHORT] for each in others])
+        for commit in self._order(commits, companions):
+            pick = picked(self.repository, commit, tree, reverse=self.reverse)
+            tree, items = pick.tree, items | dict.fromkeys(pick.items)
+        remarks = []
+        if companions:
+            names = _listed([commit[:SHORT] for commit in companions])
             why = "changed the same lines later" if self.reverse else "it builds on"
-            how.append(f"together with {names}, which {why}")
+            remarks.append(f"together with {names}, which {why}")
         if items:
-            how.append(f"merged function by function: {', '.join(items)}")
-        return Counterfactual(tree=replace(self.tree, id=tree, revision=None), how="; ".join(how))
+            remarks.append(f"merged function by function: {', '.join(items)}")
+        return Counterfactual(
+            tree=replace(self.tree, id=tree, revision=None), how="; ".join(remarks)
+        )
 
     def others(self, commits: tuple[str, ...], refused: OverlapError) -> tuple[str, ...]:
         """The fewest commits with which it works, newest first to take away; none if none do."""
-        found: list[str] = []
+        companions: list[str] = []
         error: OverlapError | None = refused
         while error is not None:
-            more = [each for each in self._in_the_way(commits, error) if each not in found]
-            found += more
-            if not more or len(found) > MOST_OTHERS:
+            more = [
+                commit for commit in self._in_the_way(commits, error) if commit not in companions
+            ]
+            companions += more
+            if not more or len(companions) > MOST_OTHERS:
                 return ()
-            error = self._refusal(commits, found)
-        for each in tuple(found):
-            fewer = [other for other in found if other != each]
+            error = self._refusal(commits, companions)
+        for dropped in tuple(companions):
+            fewer = [companion for companion in companions if companion != dropped]
             if fewer and self._refusal(commits, fewer) is None:
-                found = fewer
-        return tuple(each for each in self._order(commits, found) if each not in commits)
+                companions = fewer
+        return tuple(commit for commit in self._order(commits, companions) if commit not in commits)
 
-    def _refusal(self, commits: tuple[str, ...], others: Sequence[str]) -> OverlapError | None:
+    def _refusal(self, commits: tuple[str, ...], companions: Sequence[str]) -> OverlapError | None:
         try:
-            self.changed(commits, others)
+            self.changed(commits, companions)
         except OverlapError as error:
             return error
         return None
 
-    def _order(self, commits: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    def _order(self, commits: Sequence[str], companions: Sequence[str]) -> tuple[str, ...]:
         """The newest one goes first; the oldest one comes first."""
-        if not others:
+        if not companions:
             return tuple(reversed(commits)) if self.reverse else tuple(commits)
-        wanted = {*commits, *others}
+        commits_to_order = {*commits, *companions}
         newest = self.tree.revision if self.reverse else commits[-1]
-        listed = self.repository.git.must(
+        history = self.repository.git.must(
             "rev-list", "--topo-order", *filter(None, [newest]), what="order commits"
         ).split()
-        order = [each for each in listed if each in wanted]
+        order = [commit for commit in history if commit in commits_to_order]
         return tuple(order if self.reverse else reversed(order))
 
     def _in_the_way(self, commits: tuple[str, ...], error: OverlapError) -> Iterator[str]:
-        """Commits between the change and this source that touch what overlaps."""
+        """Yield commits between the change and this source that touch what overlaps."""
         revision = str(self.tree.revision)
         tip, root = (revision, commits[0]) if self.reverse else (commits[-1], revision)
         for overlap in error.overlaps:
             listed = self.repository.git.must(
-                "rev-list", "--no-merges", "--topo-order", tip, f"^{root}", "--", overlap.path,
+                "rev-list",
+                "--no-merges",
+                "--topo-order",
+                tip,
+                f"^{root}",
+                "--",
+                overlap.path,
                 what=f"list what changed {overlap.path}",
-            ).split()  # fmt: skip
+            ).split()
             for commit in listed:
                 if commit not in commits and self._touches(commit, overlap):
                     yield commit
@@ -160,7 +170,8 @@ class _End:
             return True
         parents = self.repository.commit(commit).parents
         texts = (
-            replace(self.tree, id=each).read(overlap.path) or "" for each in (*parents[:1], commit)
+            replace(self.tree, id=revision).read(overlap.path) or ""
+            for revision in (*parents[:1], commit)
         )
         return not parents or bool(changed_items(overlap.path, *texts) & overlap.items)
 

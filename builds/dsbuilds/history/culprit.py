@@ -22,29 +22,27 @@ MOST_NAMED = 100_000  # characters of file names: what changes more is picked no
 
 def equivalents(repository: Repository, commit: str) -> tuple[str, ...]:
     """The commit and all that carry its change: by patch-id, or by what they say of themselves."""
-    found, compared = {commit}, set[str]()
-    while found != compared:  # a changed pick has another patch-id, and may be copied
-        for each in found - compared:
-            found |= _same_patch(repository, each)
-            compared.add(each)
-        found |= _picked_from(repository, found)
-    return tuple(sorted(found))
+    same, compared = {commit}, set[str]()
+    while same != compared:  # a changed pick has another patch-id, and may be copied
+        for copy in same - compared:
+            same |= _same_patch(repository, copy)
+            compared.add(copy)
+        same |= _picked_from(repository, same)
+    return tuple(sorted(same))
 
 
 def _same_patch(repository: Repository, commit: str) -> set[str]:
-    """Commits of any branch whose change of the same files has the same patch-id."""
+    """Return commits of any branch whose change of the same files has the same patch-id."""
     files = repository.files(commit)
     parents = repository.commit(commit).parents
     if not files or commit in repository.border or _characters(files) > MOST_NAMED:
         return set()
     # Without --full-history git leaves out a branch whose merge changed nothing.
-    candidates = repository.git.must(
-        "rev-list", "--all", "--no-merges", "--full-history", "--", *files,
-        what=f"look for backports of {commit[:12]}",
-    )  # fmt: skip
+    command = ("rev-list", "--all", "--no-merges", "--full-history", "--", *files)
+    candidates = repository.git.must(*command, what=f"look for backports of {commit[:12]}")
     own = _patch_ids(repository, " ".join([commit, *parents[:1]]) + "\n", files).get(commit)
-    others = _patch_ids(repository, candidates, files)
-    return {other for other, patch in others.items() if patch == own}
+    patch_ids = _patch_ids(repository, candidates, files)
+    return {candidate for candidate, patch in patch_ids.items() if patch == own}
 
 
 def _characters(names: tuple[str, ...]) -> int:
@@ -53,43 +51,58 @@ def _characters(names: tuple[str, ...]) -> int:
 
 def _patch_ids(repository: Repository, commits: str, files: tuple[str, ...]) -> dict[str, str]:
     patches = repository.git.must(
-        "diff-tree", "--stdin", "-p", "--root", "--full-index", "--no-renames", "--no-ext-diff",
-        "--no-textconv", "--", *files, stdin=commits, what="read patches",
-    )  # fmt: skip
+        "diff-tree",
+        "--stdin",
+        "-p",
+        "--root",
+        "--full-index",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--",
+        *files,
+        stdin=commits,
+        what="read patches",
+    )
     output = repository.git.must("patch-id", "--stable", stdin=patches, what="compare patches")
     pairs = (entry.split() for entry in output.splitlines())
     return {commit: patch for patch, commit in pairs}
 
 
-def _picked_from(repository: Repository, known: set[str]) -> set[str]:
-    """Commits picked from a known one or that a known one was picked from, and so on."""
-    listed = repository.git.must(
-        "rev-list", "--all", "-i", "--extended-regexp", "--grep=cherry[- ]picked from",
-        "--format=%x00%H%x00%B%x00", what="read what was picked",
-    )  # fmt: skip
-    fields = listed.split("\0")
+def _picked_from(repository: Repository, commits: set[str]) -> set[str]:
+    """Return commits picked from a known one or that a known one was picked from, and so on."""
+    log = repository.git.must(
+        "rev-list",
+        "--all",
+        "-i",
+        "--extended-regexp",
+        "--grep=cherry[- ]picked from",
+        "--format=%x00%H%x00%B%x00",
+        what="read what was picked",
+    )
+    fields = log.split("\0")
     sources = {
         digest: PICKED.findall(body)
         for digest, body in zip(fields[1::3], fields[2::3], strict=False)
     }
-    found = set(known)
+    family = set(commits)
     while True:
-        above = {origin for each in found for origin in sources.get(each, ())}
+        above = {origin for member in family for origin in sources.get(member, ())}
         below = {
             digest
             for digest, origins in sources.items()
-            if any(each.startswith(origin) for origin in origins for each in found | above)
+            if any(member.startswith(origin) for origin in origins for member in family | above)
         }
-        more = found | below | {_full(repository, origin) for origin in above}
-        if more - {""} == found:
-            return found
-        found = more - {""}
+        larger = family | below | {_full(repository, origin) for origin in above}
+        if larger - {""} == family:
+            return family
+        family = larger - {""}
 
 
 def _full(repository: Repository, digest: str) -> str:
-    """The commit's whole hash; nothing where it is of some other repository."""
-    done = repository.git.call("rev-parse", "--verify", "--quiet", f"{digest}^{{commit}}")
-    return done.stdout.strip() if done.ok else ""
+    """Return the commit's whole hash; nothing where it is of some other repository."""
+    result = repository.git.call("rev-parse", "--verify", "--quiet", f"{digest}^{{commit}}")
+    return result.stdout.strip() if result.ok else ""
 
 
 # How a remote is spelled, and how its host spells the page of a commit. Credentials stay out.
@@ -140,16 +153,16 @@ class Suspect(Value):
     @property
     def elsewhere(self) -> tuple[str, ...]:
         """Equivalents that are in no series of releases."""
-        told = {each.commit for each in self.releases}
-        return tuple(each for each in self.equivalents if each not in told)
+        released = {release.commit for release in self.releases}
+        return tuple(equivalent for equivalent in self.equivalents if equivalent not in released)
 
 
 def story(names: ReleaseNames, commit: str) -> Suspect:
-    """All that a repository tells of a commit."""
+    """Return all that a repository tells of a commit."""
     repository, source = names.repository, names.source
     facts = repository.commit(commit)
     files = sorted(repository.files(commit), key=lambda path: _place(path, source))
-    same = equivalents(repository, commit)
+    copies = equivalents(repository, commit)
     return Suspect(
         hash=facts.hash,
         author=facts.author,
@@ -160,19 +173,19 @@ def story(names: ReleaseNames, commit: str) -> Suspect:
         kinds=source.kinds_of(files),
         merge=len(facts.parents) > 1,
         link=link(repository.remotes, facts.hash, source.commit_pages),
-        equivalents=tuple(each for each in same if each != facts.hash),
-        releases=names.releases((facts.hash, *(each for each in same if each != facts.hash))),
+        equivalents=tuple(copy for copy in copies if copy != facts.hash),
+        releases=names.releases((facts.hash, *(copy for copy in copies if copy != facts.hash))),
     )
 
 
 def _place(path: str, source: SourceFacts) -> tuple[bool, float, str]:
-    """What the server is made of comes first, and of that what runs most."""
+    """Return what the server is made of comes first, and of that what runs most."""
     fits = (heat for pattern, heat in source.hot_paths.items() if fnmatchcase(path, pattern))
     return source.kind_of(path) != SERVER, -next(fits, source.other_paths), path
 
 
 def commit_page(repository: Repository, source: SourceFacts) -> str:
-    """What a commit's hash makes its page of, where the repository's host is a known one."""
+    """Return what a commit's hash makes its page of, where the repository's host is a known one."""
     return link(repository.remotes, "", source.commit_pages) or ""
 
 

@@ -42,7 +42,7 @@ class Line:
 
 
 def lines_between(repository: Repository, good: str, bad: str) -> tuple[Line, ...]:
-    """The first-parent line from good to bad, both full hashes.
+    """Return the first-parent line from good to bad, both full hashes.
 
     Two where they have parted: from there to bad, then from there to good. Where bad is the older
     one, the line begins there.
@@ -64,40 +64,42 @@ def lines_between(repository: Repository, good: str, bad: str) -> tuple[Line, ..
     return _line(repository, base, good, bad, note), _line(repository, base, bad, good)
 
 
-def _line(repository: Repository, begin: str, other: str, end: str, *notes: str) -> Line:
-    """The line from ``begin`` to ``end``, without what ``other`` reaches."""
-    _refuse_border(repository, other, end)
-    chain = repository.chain(end, without=(other,))
-    return Line(commits=(begin, *chain), notes=notes, known=(begin, other))
+def _line(repository: Repository, begin: str, good: str, end: str, *notes: str) -> Line:
+    """Return the line from ``begin`` to ``end``, without what ``good`` reaches."""
+    _refuse_border(repository, good, end)
+    chain = repository.chain(end, without=(good,))
+    return Line(commits=(begin, *chain), notes=notes, known=(begin, good))
 
 
-def side_lines(repository: Repository, merge: str, good: str, *known: str) -> tuple[Line, ...]:
-    """One line through each side branch of a merge; none for an ordinary commit.
+def side_lines(
+    repository: Repository, merge: str, good: str, *reached_before: str
+) -> tuple[Line, ...]:
+    """Return one line through each side branch of a merge; none for an ordinary commit.
 
-    ``good`` and ``known`` are those of the line that the merge is on: what they reach is left out,
-    as it was searched or is good. A line of what is left may hold merges of its own.
+    ``good`` and ``reached_before`` are those of the line that the merge is on: what they reach is
+    left out, as it was searched or is good. A line of what is left may hold merges of its own.
     """
-    first, *others = repository.commit(merge).parents or ("",)
-    reached = tuple(dict.fromkeys((good, *known, first)))
+    main_parent, *side_parents = repository.commit(merge).parents or ("",)
+    reached = tuple(dict.fromkeys((good, *reached_before, main_parent)))
     lines = []
-    for other in others:
-        chain = repository.chain(other, without=reached)
+    for tip in side_parents:
+        chain = repository.chain(tip, without=reached)
         if chain:
             # Good may come in with the merge itself; before it the line's first parent is too old.
-            begin = good if repository.is_ancestor(first, good) else first
+            begin = good if repository.is_ancestor(main_parent, good) else main_parent
             lines.append(Line(commits=(begin, *chain, merge), known=reached))
-        reached = (*reached, other)  # an octopus: what two branches share is searched once
+        reached = (*reached, tip)  # an octopus: what two branches share is searched once
     return tuple(lines)
 
 
 def count(repository: Repository, good: str, bad: str) -> int:
-    """All commits of the range, side branches included."""
-    what = "count the commits between good and bad"
-    return int(repository.git.must("rev-list", "--count", bad, f"^{good}", what=what))
+    """Return all commits of the range, side branches included."""
+    task = "count the commits between good and bad"
+    return int(repository.git.must("rev-list", "--count", bad, f"^{good}", what=task))
 
 
 def _parting(repository: Repository, good: str, bad: str) -> tuple[str, str]:
-    """Where two branches have parted: git's best common ancestor."""
+    """Return where two branches have parted: git's best common ancestor."""
     bases = repository.git.call("merge-base", "--all", good, bad).stdout.split()
     if not bases:
         _refuse_border(repository, good, bad)
@@ -115,9 +117,11 @@ def _parting(repository: Repository, good: str, bad: str) -> tuple[str, str]:
 def _refuse_border(repository: Repository, good: str, bad: str) -> None:
     """A shallow clone must hold all that lies between."""
     border = repository.border
-    if border and not border.isdisjoint(repository.git.must(
-        "rev-list", bad, f"^{good}", what="list the commits between good and bad"
-    ).split()):  # fmt: skip
+    if border and not border.isdisjoint(
+        repository.git.must(
+            "rev-list", bad, f"^{good}", what="list the commits between good and bad"
+        ).split()
+    ):
         raise SourceError(
             f"{repository.source} is a shallow clone, and what lies between {good[:12]} and "
             f"{bad[:12]} reaches below its border",
@@ -144,28 +148,26 @@ def steps_along(
     """The steps to each commit but the first: what differs from the one before it on the line."""
     steps: dict[str, tuple[CommitStep, ...]] = dict.fromkeys(commits[1:], ())
     pairs = "".join(f"{after} {before}\n" for before, after in pairwise(commits))
+    command = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
     output = repository.git.must(
-        "diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
-        stdin=pairs, what=f"compare the commits of {repository.source}",
-    )  # fmt: skip
+        *command, stdin=pairs, what=f"compare the commits of {repository.source}"
+    )
     # COMMIT NUL (:MODE MODE HASH HASH STATUS NUL PATH NUL)*
     fields = iter(output.split("\0")[:-1])
-    commit, found = "", list[CommitStep]()
+    commit, commit_steps = "", list[CommitStep]()
     for field in fields:
         if field.startswith(":"):
-            found.append(_step(field, next(fields)))
-            steps[commit] = tuple(found)
+            commit_steps.append(_step(field, next(fields)))
+            steps[commit] = tuple(commit_steps)
         else:
-            commit, found = field, []
+            commit, commit_steps = field, []
     return steps
 
 
-def differences(git: Git, one: str, other: str) -> dict[str, CommitStep]:
-    """The files by which two trees differ, by path."""
-    output = git.must(
-        "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", one, other,
-        what=f"compare {one[:12]} with {other[:12]}",
-    )  # fmt: skip
+def differences(git: Git, before: str, after: str) -> dict[str, CommitStep]:
+    """Return the files by which two trees differ, by path."""
+    command = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
+    output = git.must(*command, what=f"compare {before[:12]} with {after[:12]}")
     fields = iter(output.split("\0")[:-1])
     steps = (_step(facts, next(fields)) for facts in fields)
     return {step.path: step for step in steps}
@@ -174,7 +176,7 @@ def differences(git: Git, one: str, other: str) -> dict[str, CommitStep]:
 def server_keys(
     repository: Repository, commits: Sequence[str], *, paths: Sequence[str] = ()
 ) -> dict[str, str]:
-    """A key for each commit of a line: the same for all that make the same server.
+    """Return a key for each commit of a line: the same for all that make the same server.
 
     With ``paths`` only files there count: a commit that touches none of them cannot be a culprit,
     and gets the key of the one before it.
@@ -182,7 +184,7 @@ def server_keys(
     files = Tree(git=repository.git, id=commits[0], origin=repository.source).listing()
     counts = _counted(facts_of(files), tuple(path.strip("/") for path in paths))
     # A sum over files is the key of the whole, so that a step costs what it changes, not the tree.
-    total = sum(_weight(path, _entry(what)) for path, what in files.items() if counts(path))
+    total = sum(_weight(path, _entry(entry)) for path, entry in files.items() if counts(path))
     keys = {commits[0]: _spelled(total)}
     for commit, steps in steps_along(repository, commits).items():
         total += sum(_change(step) for step in steps if counts(step.path))
@@ -192,7 +194,9 @@ def server_keys(
 
 def _counted(facts: SourceFacts, paths: tuple[str, ...]) -> Callable[[str], bool]:
     def counts(path: str) -> bool:
-        inside = not paths or any(path == each or path.startswith(f"{each}/") for each in paths)
+        inside = not paths or any(
+            path == folder or path.startswith(f"{folder}/") for folder in paths
+        )
         return inside and facts.kind_of(path) == SERVER
 
     return counts
@@ -208,15 +212,15 @@ def _step(facts: str, path: str) -> CommitStep:
 
 
 def _entry(listed: str) -> str:
-    """`ls-tree`'s "MODE TYPE HASH" as `diff-tree` says it."""
+    """Return `ls-tree`'s "MODE TYPE HASH" as `diff-tree` says it."""
     mode, _, digest = listed.split(" ")
     return f"{mode} {digest}"
 
 
 def _change(step: CommitStep) -> int:
-    gone = _weight(step.path, step.before) if step.before else 0
-    come = _weight(step.path, step.after) if step.after else 0
-    return come - gone
+    removed = _weight(step.path, step.before) if step.before else 0
+    added = _weight(step.path, step.after) if step.after else 0
+    return added - removed
 
 
 def _weight(path: str, entry: str) -> int:
@@ -240,5 +244,5 @@ class CommitGroup:
 
 
 def collapse(line: Sequence[str], key_of: Callable[[str], str]) -> tuple[CommitGroup, ...]:
-    """The line's groups, in its order; no commit is lost."""
+    """Return the line's groups, in its order; no commit is lost."""
     return tuple(CommitGroup(commits=tuple(group)) for _, group in groupby(line, key_of))

@@ -58,27 +58,31 @@ class ReleaseNames:
         return re.split(r"[*?\[]", self.source.release_tags)[0]
 
     def nearest(self, commit: str) -> str:
-        """A tag, a release branch, what `git describe` says, or else the short hash."""
+        """Return a tag, a release branch, what `git describe` says, or else the short hash."""
         git = self.repository.git
-        asked, what = ("--points-at", commit), f"name {commit[:SHORT]}"
+        selection, task = ("--points-at", commit), f"name {commit[:SHORT]}"
         names = [
-            tag.removeprefix("refs/tags/") for (tag,) in git.refs(*asked, "refs/tags", what=what)
+            tag.removeprefix("refs/tags/")
+            for (tag,) in git.refs(*selection, "refs/tags", what=task)
         ]
         releases = [name for name in names if self._is_release(name)]
-        branches = git.refs(*asked, "refs/heads", "refs/remotes", what=what)
-        known = [*releases, *names, *self._maintained(name for (name,) in branches)]
-        if known:
-            return plain(self._short(known[0]))
+        branches = git.refs(*selection, "refs/heads", "refs/remotes", what=task)
+        candidates = [*releases, *names, *self._maintained(name for (name,) in branches)]
+        if candidates:
+            return plain(self._short(candidates[0]))
         match = f"--match={self.source.release_tags}"
-        done = git.call("describe", "--tags", match, commit)
-        return plain(self._short(done.stdout.strip())) if done.ok else commit[:SHORT]
+        result = git.call("describe", "--tags", match, commit)
+        return plain(self._short(result.stdout.strip())) if result.ok else commit[:SHORT]
 
     def refs(self) -> dict[str, str]:
         """The tags of releases and the branches that they are made from, and where each leads."""
         listed = self.repository.git.refs(
-            "refs/tags", "refs/heads", "refs/remotes",
-            fields=("refname", "objectname"), what="list the releases",
-        )  # fmt: skip
+            "refs/tags",
+            "refs/heads",
+            "refs/remotes",
+            fields=("refname", "objectname"),
+            what="list the releases",
+        )
         return {
             ref: commit
             for ref, commit in listed
@@ -89,53 +93,60 @@ class ReleaseNames:
         """The first release of each series with one of the commits, and branches without any."""
         holding = {commit: self._holding(commit) for commit in commits}
         oldest: dict[str, str] = {}
-        found: dict[str, SeriesRelease] = {}
+        releases: dict[str, SeriesRelease] = {}
         for tag in self._tags():
             series = self._series(tag)
             oldest.setdefault(series, tag)
-            has = [commit for commit in commits if f"refs/tags/{tag}" in holding[commit]]
-            if has and series not in found:
+            holders = [commit for commit in commits if f"refs/tags/{tag}" in holding[commit]]
+            if holders and series not in releases:
                 first = plain(self._short(tag))
-                found[series] = SeriesRelease(series=series, commit=has[0], first=first)
-        lines = [found[series] for series in oldest if series in found]
-        begun = {each for each in found if found[each].first == plain(self._short(oldest[each]))}
-        return (*_folded(lines, begun), *self._unreleased(holding, found))
+                releases[series] = SeriesRelease(series=series, commit=holders[0], first=first)
+        lines = [releases[series] for series in oldest if series in releases]
+        starting = {
+            series
+            for series in releases
+            if releases[series].first == plain(self._short(oldest[series]))
+        }
+        return (*_folded(lines, starting), *self._unreleased(holding, releases))
 
     def _unreleased(
-        self, holding: Mapping[str, set[str]], found: Mapping[str, SeriesRelease]
+        self, holding: Mapping[str, set[str]], releases: Mapping[str, SeriesRelease]
     ) -> Iterator[SeriesRelease]:
-        """Branches that have a commit of which no release of theirs can be seen."""
-        released = {each.commit for each in found.values()}
-        told = set(found)
+        """Yield branches that have a commit of which no release of theirs can be seen."""
+        released = {release.commit for release in releases.values()}
+        series_done = set(releases)
         for commit, refs in holding.items():
             for name in map(self._short, self._maintained(sorted(refs))):
                 series = self._series(self._prefix + name)
-                if series not in told and (commit not in released or name not in MAIN):
-                    told.add(series)
+                if series not in series_done and (commit not in released or name not in MAIN):
+                    series_done.add(series)
                     yield SeriesRelease(series=plain(series), commit=commit)
 
     def _tags(self) -> list[str]:
-        """Every release, oldest first."""
-        previews = [f"versionsort.suffix={each}" for each in PREVIEWS]
-        listed = self.repository.git.refs(
-            "--sort=version:refname", "refs/tags", fields=("refname:strip=2",), order=previews,
+        """Return every release, oldest first."""
+        previews = [f"versionsort.suffix={suffix}" for suffix in PREVIEWS]
+        tags = self.repository.git.refs(
+            "--sort=version:refname",
+            "refs/tags",
+            fields=("refname:strip=2",),
+            order=previews,
             what="list the releases",
-        )  # fmt: skip
-        return [tag for (tag,) in listed if self._is_release(tag)]
+        )
+        return [tag for (tag,) in tags if self._is_release(tag)]
 
     def _holding(self, commit: str) -> set[str]:
-        """Every tag and branch with a commit in it."""
-        what = f"list what has {commit[:SHORT]}"
-        return {name for (name,) in self.repository.git.refs("--contains", commit, what=what)}
+        """Return every tag and branch with a commit in it."""
+        task = f"list what has {commit[:SHORT]}"
+        return {name for (name,) in self.repository.git.refs("--contains", commit, what=task)}
 
     def _is_release(self, tag: str) -> bool:
         return fnmatchcase(tag, self.source.release_tags)
 
     def _maintained(self, refs: Iterable[str]) -> Iterator[str]:
-        """The branches that releases are made from, neither a fork's nor one for a change."""
+        """Yield the branches that releases are made from, neither a fork's nor one for a change."""
         for ref in refs:
-            found = PLACES.fullmatch(ref)
-            name = found["name"] if found else ""
+            match = PLACES.fullmatch(ref)
+            name = match["name"] if match else ""
             if name in MAIN or (name and fnmatchcase(name, self.source.release_branches)):
                 yield name
 
@@ -146,11 +157,11 @@ class ReleaseNames:
         return self.product.releases.branch_of(self._short(tag))
 
 
-def _folded(lines: list[SeriesRelease], begun: set[str]) -> Iterator[SeriesRelease]:
-    """Neighbours that have the same commit since their first release, as one line."""
+def _folded(lines: list[SeriesRelease], starting: set[str]) -> Iterator[SeriesRelease]:
+    """Yield neighbours that have the same commit since their first release, as one line."""
     run: list[SeriesRelease] = []
     for line in [*lines, None]:
-        fits = line is not None and line.series in begun
+        fits = line is not None and line.series in starting
         if run and not (fits and line is not None and line.commit == run[0].commit):
             last = run[-1].series if len(run) > 1 else ""
             yield run[0].model_copy(update={"until": last})

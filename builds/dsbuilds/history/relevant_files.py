@@ -17,21 +17,23 @@ EVERY_FILE_COUNTS = SourceFacts(must_have=("*",))
 
 
 def facts_of(names: Collection[str]) -> SourceFacts:
-    """What is known of the source that has these files."""
+    """Return what is known of the source that has these files."""
     product = product_of_source(names.__contains__)
     return (source_facts(product) if product else None) or EVERY_FILE_COUNTS
 
 
 def server_key(listing: Mapping[str, str]) -> str:
-    """The same for all sources that make the same server; ``listing`` is path -> content."""
+    """Return the same for all sources that make the same server; ``listing`` is path -> content."""
     kind_of = facts_of(listing).kind_of
-    return content_key({path: what for path, what in listing.items() if kind_of(path) == SERVER})
+    return content_key(
+        {path: content for path, content in listing.items() if kind_of(path) == SERVER}
+    )
 
 
 def readable(
     facts: SourceFacts, files: Callable[[str], str | None], names: Iterable[str]
 ) -> Callable[[str], bool]:
-    """Which files of a source its build can read.
+    """Return which files of a source its build can read.
 
     What it does not read stays out, but for the files that the build's own files name: configure
     may make one of them.
@@ -39,10 +41,10 @@ def readable(
     build = "\n".join(files(path) or "" for path in names if is_any(path, facts.build_files))
     unread = facts.unread_by(build)
 
-    def wanted(path: str) -> bool:
+    def is_read(path: str) -> bool:
         return not path.startswith(unread) or path in build or path.removesuffix(".in") in build
 
-    return wanted
+    return is_read
 
 
 def is_any(path: str, patterns: Iterable[str]) -> bool:

@@ -34,9 +34,10 @@ HARMLESS = (
     "missingSpaceBeforeEmail",
 )
 FSCK = (
-    "-c", "fetch.fsckObjects=true",
+    "-c",
+    "fetch.fsckObjects=true",
     *(part for name in HARMLESS for part in ("-c", f"fetch.fsck.{name}=ignore")),
-)  # fmt: skip
+)
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 TRANSPORTS_TOLD = f"{', '.join(TRANSPORTS)}, user@host:path, or a folder"
 
@@ -68,19 +69,25 @@ class Origin:
 
 
 def origin_of(source: str) -> Origin:
-    """What a user's word for a repository means."""
+    """Return what a user's word for a repository means."""
     path = Path(source).expanduser()
     if not path.exists():
         return _remote(source)
-    found = git(
-        "-C", str(path if path.is_dir() else path.parent), "rev-parse", "--path-format=absolute",
-        "--absolute-git-dir", "--git-path", "objects", "--git-path", "shallow",
-    )  # fmt: skip
-    places = [Path(line).resolve() for line in found.stdout.splitlines()]
-    if not path.is_dir() or not found.ok or len(places) != 3:
+    result = git(
+        "-C",
+        str(path if path.is_dir() else path.parent),
+        "rev-parse",
+        "--path-format=absolute",
+        "--absolute-git-dir",
+        "--git-path",
+        "objects",
+        "--git-path",
+        "shallow",
+    )
+    places = [Path(line).resolve() for line in result.stdout.splitlines()]
+    if not path.is_dir() or not result.ok or len(places) != 3:
         raise SourceError(
-            f"{source} is not a git repository",
-            hint="name a checkout, a bare repository or a URL",
+            f"{source} is not a git repository", hint="name a checkout, a bare repository or a URL"
         )
     return Origin(source=source, folder=places[0], objects=places[1], shallow=places[2])
 
@@ -97,8 +104,8 @@ def bring_up_to_date(copy: Git, origin: Origin, limit: Deadline) -> None:
 
 def refused_transport(source: str) -> str:
     """How a repository would be fetched, where it never is; a helper runs what its URL says."""
-    named = re.match(r"([A-Za-z0-9][A-Za-z0-9+.-]*)(://|::)", source)
-    return "" if named is None or named[0] in {f"{name}://" for name in TRANSPORTS} else named[0]
+    match = re.match(r"([A-Za-z0-9][A-Za-z0-9+.-]*)(://|::)", source)
+    return "" if match is None or match[0] in {f"{name}://" for name in TRANSPORTS} else match[0]
 
 
 def _remote(source: str) -> Origin:
@@ -117,22 +124,36 @@ def _remote(source: str) -> Origin:
 
 
 def _fetch(copy: Git, origin: Origin, limit: Deadline) -> None:
-    source, below = str(origin.folder or origin.source), origin.below
-    everything = [f"+{below}{place}/*:{place}/*" for place in BRANCHES_AND_TAGS]
-    checks = FSCK if below else ()  # others may write there, too
+    source, prefix = str(origin.folder or origin.source), origin.below
+    everything = [f"+{prefix}{place}/*:{place}/*" for place in BRANCHES_AND_TAGS]
+    checks = FSCK if prefix else ()  # others may write there, too
     # A shallow origin that was completed must be seen here, too.
     whole = ["--unshallow"] if (copy.folder / "shallow").exists() else []
-    for head in ([f"+{below}HEAD:{HEAD}"], []):  # the origin's HEAD may lead nowhere
-        done = copy.call(
-            *checks, "fetch", "--quiet", "--no-auto-maintenance", "--prune", "--force", "--no-tags",
-            "--no-write-fetch-head", "--no-recurse-submodules", "--update-shallow", *whole,
-            "--", source, *head, *everything, limit_s=limit.left_s, users=True,
-        )  # fmt: skip
-        if done.ok or "remote ref HEAD" not in done.stderr:
+    for head in ([f"+{prefix}HEAD:{HEAD}"], []):  # the origin's HEAD may lead nowhere
+        result = copy.call(
+            *checks,
+            "fetch",
+            "--quiet",
+            "--no-auto-maintenance",
+            "--prune",
+            "--force",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            "--update-shallow",
+            *whole,
+            "--",
+            source,
+            *head,
+            *everything,
+            limit_s=limit.left_s,
+            users=True,
+        )
+        if result.ok or "remote ref HEAD" not in result.stderr:
             break
-    if not done.ok:
+    if not result.ok:
         raise SourceError(
-            f"{source} cannot be fetched: {last_line(done)}",
+            f"{source} cannot be fetched: {last_line(result)}",
             hint="check the address, the network and who may read it",
         )
     if not head:
@@ -151,31 +172,35 @@ def _borrow(copy: Git, origin: Origin, folder: Path) -> None:
         atomic_write(copy.folder / "shallow", origin.shallow.read_text(encoding="ascii"))
     else:
         (copy.folder / "shallow").unlink(missing_ok=True)
-    wanted, held = _refs_of_origin(Git(folder=folder)), _refs(copy, HEAD)
-    stale = [f"delete {name}\n" for name in held if name not in wanted]
+    origin_refs, own_refs = _refs_of_origin(Git(folder=folder)), _refs(copy, HEAD)
+    stale = [f"delete {name}\n" for name in own_refs if name not in origin_refs]
     fresh = [
-        f"update {name} {value}\n" for name, value in wanted.items() if held.get(name) != value
+        f"update {name} {value}\n"
+        for name, value in origin_refs.items()
+        if own_refs.get(name) != value
     ]
     # Deleted refs are removed first: a branch "a" may have made room for "a/b".
     for changes in filter(None, (stale, fresh)):
         copy.must(
-            "update-ref", "--stdin", stdin="".join(changes),
+            "update-ref",
+            "--stdin",
+            stdin="".join(changes),
             what=f"copy the branches and tags of {origin.source}",
-        )  # fmt: skip
+        )
 
 
 def _refs_of_origin(repository: Git) -> dict[str, str]:
-    """Branches, tags and HEAD, by the names they have in a copy."""
+    """Return branches, tags and HEAD, by the names they have in a copy."""
     refs = _refs(repository)
     head = repository.call("rev-parse", "--verify", "--quiet", "HEAD")
     return {**refs, HEAD: head.stdout.strip()} if head.ok else refs
 
 
 def _refs(repository: Git, *more: str) -> dict[str, str]:
-    """Branches, tags and ``more``."""
-    what = f"list the branches and tags of {repository.folder}"
-    listed = repository.refs(*BRANCHES_AND_TAGS, *more, fields=("refname", "objectname"), what=what)
-    return dict(listed)
+    """Return branches, tags and ``more``."""
+    task = f"list the branches and tags of {repository.folder}"
+    rows = repository.refs(*BRANCHES_AND_TAGS, *more, fields=("refname", "objectname"), what=task)
+    return dict(rows)
 
 
 # The text of a commit can contain anything except a NUL.
@@ -198,9 +223,9 @@ class Commit:
 
 
 def read_commits(git: Git, arguments: tuple[str, ...], *, what: str) -> tuple[Commit, ...]:
-    """What `git rev-list` lists for these arguments, in its order."""
-    listed = git.must("rev-list", "--encoding=UTF-8", f"--format={FORMAT}", *arguments, what=what)
-    fields = listed.split("\0")[:-1]
+    """Return what `git rev-list` lists for these arguments, in its order."""
+    output = git.must("rev-list", "--encoding=UTF-8", f"--format={FORMAT}", *arguments, what=what)
+    fields = output.split("\0")[:-1]
     size = len(FIELDS)
     return tuple(_commit(fields[start : start + size]) for start in range(0, len(fields), size))
 
@@ -242,25 +267,31 @@ class Repository:
             users=None if origin.folder is None or below else Git(folder=origin.folder),
         )
 
-    def publish(self, target: str, below: str, revisions: Mapping[str, str]) -> None:
+    def publish(self, target: str, prefix: str, revisions: Mapping[str, str]) -> None:
         """Push commits, under the names of branches and tags, to below that name elsewhere."""
-        done = self.git.call(
-            "push", "--quiet", "--no-verify", "--force", "--", target,
-            *(f"{commit}:{below}{ref}" for ref, commit in revisions.items()),
-            limit_s=FETCH_LIMIT_S, users=True,
-        )  # fmt: skip
-        if not done.ok:
+        result = self.git.call(
+            "push",
+            "--quiet",
+            "--no-verify",
+            "--force",
+            "--",
+            target,
+            *(f"{commit}:{prefix}{ref}" for ref, commit in revisions.items()),
+            limit_s=FETCH_LIMIT_S,
+            users=True,
+        )
+        if not result.ok:
             raise SourceError(
-                f"{target} does not take the commits: {last_line(done)}",
+                f"{target} does not take the commits: {last_line(result)}",
                 hint="name a bare repository that you may push to: git init --bare PATH",
             )
 
     def revision(self, name: str) -> str:
-        """The full hash of what a user calls a revision."""
+        """Return the full hash of what a user calls a revision."""
         return self.named(name).hash
 
     def named(self, name: str) -> Revision:
-        """The same, with what an inexact name was taken for."""
+        """Return the same, with what an inexact name was taken for."""
         hint = UNSHALLOW if self.shallow else ""
         return resolved(self.git, name, source=self.source, hint=hint, users=self.users)
 
@@ -268,42 +299,48 @@ class Repository:
         return self.commits("--no-walk=unsorted", revision)[0]
 
     def commits(self, *arguments: str) -> tuple[Commit, ...]:
-        """What `git rev-list` lists for these arguments."""
+        """Return what `git rev-list` lists for these arguments."""
         return read_commits(self.git, arguments, what=f"read the history of {self.source}")
 
     def chain(self, tip: str, *, without: tuple[str, ...]) -> tuple[str, ...]:
-        """The tip and its first parents, oldest first, but for what ``without`` reaches."""
-        excluded = (f"^{each}" for each in without)
-        listed = self.git.must(
-            "rev-list", "--first-parent", "--reverse", tip, *excluded,
-            what=f"list the commits before {tip[:12]}",
-        )  # fmt: skip
-        return tuple(listed.split())
+        """Return the tip and its first parents, oldest first, but for what ``without`` reaches."""
+        excluded = (f"^{commit}" for commit in without)
+        command = ("rev-list", "--first-parent", "--reverse", tip, *excluded)
+        output = self.git.must(*command, what=f"list the commits before {tip[:12]}")
+        return tuple(output.split())
 
     def files(self, revision: str) -> tuple[str, ...]:
-        """What a commit changes against its first parent."""
-        done = self.git.must(
-            "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "-m",
-            "--first-parent", revision, what=f"read the changes of {revision[:12]}",
-        )  # fmt: skip
-        return tuple(name for name in done.split("\0") if name)
+        """Return what a commit changes against its first parent."""
+        output = self.git.must(
+            "diff-tree",
+            "-r",
+            "-z",
+            "--name-only",
+            "--no-commit-id",
+            "--root",
+            "-m",
+            "--first-parent",
+            revision,
+            what=f"read the changes of {revision[:12]}",
+        )
+        return tuple(name for name in output.split("\0") if name)
 
-    def is_ancestor(self, one: str, of: str) -> bool:
-        return self.git.call("merge-base", "--is-ancestor", one, of).ok
+    def is_ancestor(self, commit: str, of: str) -> bool:
+        return self.git.call("merge-base", "--is-ancestor", commit, of).ok
 
     def product(self, revision: str) -> str:
-        """The id of the product whose source this is; SourceError when it is of none."""
+        """Return the id of the product whose source this is; SourceError when it is of none."""
 
         def has(path: str) -> bool:
             return self.git.call("cat-file", "-e", f"{revision}:{path}").ok
 
-        found = product_of_source(has)
-        if found is None:
+        product_id = product_of_source(has)
+        if product_id is None:
             raise SourceError(
                 f"{self.source} at {revision[:12]} is {why_no_source(has)}",
                 hint="clone the product's own repository, or name its URL",
             )
-        return found
+        return product_id
 
     @property
     def name(self) -> str:

@@ -29,12 +29,12 @@ class Revision:
 
 
 def ends_of(words: str) -> tuple[str, str]:
-    """Both ends of a range `A..B`, as git spells it: what is left out is HEAD."""
-    found = RANGE.fullmatch(words)
-    if found is None:
+    """Return both ends of a range `A..B`, as git spells it: what is left out is HEAD."""
+    match = RANGE.fullmatch(words)
+    if match is None:
         raise UsageError(f"{words!r} is no range", hint="spell it GOOD..BAD, as for `git log`")
-    good, bad = found["good"] or "HEAD", found["bad"] or "HEAD"
-    if found["dots"] != "..":
+    good, bad = match["good"] or "HEAD", match["bad"] or "HEAD"
+    if match["dots"] != "..":
         raise UsageError(
             f"{words!r}: a range has two dots",
             hint=f"{good}..{bad}; if the two have parted, both sides are looked at in any case",
@@ -45,7 +45,7 @@ def ends_of(words: str) -> tuple[str, str]:
 def resolved(
     git: Git, name: str, *, source: str, hint: str = "", users: Git | None = None
 ) -> Revision:
-    """What git finds in the lab's copy; then what only the ``users`` repository knows.
+    """Return what git finds in the lab's copy; then what only the ``users`` repository knows.
 
     Then a branch of the origin, and the tag of a release of which only the number is named.
     """
@@ -53,34 +53,34 @@ def resolved(
     _refuse_ambiguous(name, refs, source)
     spelled = SPELLED.fullmatch(name)
     base, way = (spelled["base"], spelled["way"]) if spelled else (name, "")
-    found = _commit(git, name)
-    if users is not None and (not found.ok or "@{" in base):
-        known = _known_to(users, base)
-        found = _commit(git, known + way) if known else found
-    if "ambiguous" in found.stderr:
+    result = _commit(git, name)
+    if users is not None and (not result.ok or "@{" in base):
+        digest = _known_to(users, base)
+        result = _commit(git, digest + way) if digest else result
+    if "ambiguous" in result.stderr:
         raise SourceError(
             f"{source}: {name!r} is ambiguous: it fits several commits",
             hint="give more of the hash",
         )
-    if not found.ok and ORIGIN + base in refs and base != "HEAD":
-        found = _commit(git, ORIGIN + name)
-    if found.ok:
-        return Revision(hash=found.stdout.strip())
+    if not result.ok and ORIGIN + base in refs and base != "HEAD":
+        result = _commit(git, ORIGIN + name)
+    if result.ok:
+        return Revision(hash=result.stdout.strip())
     tags = [tag for tag in _release_tags(base) if TAGS + tag in refs]
     if len(tags) == 1:
-        found = _commit(git, TAGS + tags[0] + way)
-        if found.ok:
-            return Revision(hash=found.stdout.strip(), taken_for=tags[0] + way)
+        result = _commit(git, TAGS + tags[0] + way)
+        if result.ok:
+            return Revision(hash=result.stdout.strip(), taken_for=tags[0] + way)
     near = _near(base, refs)
-    meant = f"perhaps you meant {' or '.join(near)}" if near else ""
+    suggestion = f"perhaps you meant {' or '.join(near)}" if near else ""
     raise SourceError(
         f"{source} has no revision {name!r}{', and it is a shallow clone' if hint else ''}",
-        hint="; or ".join(filter(None, (hint, meant))) or "`git log` shows those it has",
+        hint="; or ".join(filter(None, (hint, suggestion))) or "`git log` shows those it has",
     )
 
 
 def _refuse_ambiguous(name: str, refs: dict[str, str], source: str) -> None:
-    """A branch and a tag of one name; git takes one of them, with a warning."""
+    """Refuse a branch and a tag of one name; git takes one of them, with a warning."""
     base = re.split(r"[~^]|@\{", name, maxsplit=1)[0]
     exact = {place + base: refs[place + base] for place in PLACES if place + base in refs}
     if len(set(exact.values())) > 1:
@@ -99,27 +99,30 @@ def _known_to(users: Git, base: str) -> str:
     """Reflogs and heads such as FETCH_HEAD stay in the user's repository; no object is read."""
     if ":" in base:
         return ""
-    done = users.call("rev-parse", "--verify", "--quiet", "--end-of-options", base)
-    return done.stdout.strip() if done.ok else ""
+    result = users.call("rev-parse", "--verify", "--quiet", "--end-of-options", base)
+    return result.stdout.strip() if result.ok else ""
 
 
 def _release_tags(number: str) -> list[str]:
-    """What the tag of such a release would be called, by what is known of each product."""
+    """Return what the tag of such a release would be called, by what is known of each product."""
     facts = (source_facts(name) for name in product_ids())
-    patterns = {each.release_tags for each in facts if each} - {"*"}
+    patterns = {fact.release_tags for fact in facts if fact} - {"*"}
     return sorted(pattern.replace("*", number) for pattern in patterns)
 
 
 def _refs(git: Git) -> dict[str, str]:
-    """Each branch and tag, and the commit it leads to."""
+    """Return each branch and tag, and the commit it leads to."""
     fields = ("refname", "objectname", "*objectname")
     listed = git.refs(*PLACES, fields=fields, what="list branches and tags")
     return {name: hashes[-1] for name, *hashes in listed}
 
 
 def _near(name: str, refs: dict[str, str]) -> list[str]:
-    """Names that hold it, shortest first ("2.0.17" for NAME-2.0.17), then similar ones."""
+    """Return names that hold it, shortest first ("2.0.17" for NAME-2.0.17), then similar ones."""
     names = {ref.split("/", 2)[2].removeprefix("origin/") for ref in refs}
-    holding = sorted((each for each in names if name and name in each), key=lambda n: (len(n), n))
+    holding = sorted(
+        (known_name for known_name in names if name and name in known_name),
+        key=lambda n: (len(n), n),
+    )
     similar = difflib.get_close_matches(name, sorted(names), n=SHOWN)
     return list(dict.fromkeys([*holding, *similar]))[:SHOWN]

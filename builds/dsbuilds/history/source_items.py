@@ -42,8 +42,8 @@ class ItemMerge:
 
 
 def without_comments(text: str) -> list[str]:
-    """The lines of code with its comments left out; line numbers stay the same."""
-    bare = _COMMENT.sub(lambda found: found[1] or "\n" * found[0].count("\n") or " ", text)
+    """Return the lines of code with its comments left out; line numbers stay the same."""
+    bare = _COMMENT.sub(lambda match: match[1] or "\n" * match[0].count("\n") or " ", text)
     return bare.split("\n")
 
 
@@ -52,19 +52,19 @@ def can_split(path: str) -> bool:
 
 
 def items(path: str, text: str) -> dict[str, str]:
-    """Key -> text of every item and of what lies between them; together they are the file."""
+    """Map keys to the text of every item and of what lies between; together they are the file."""
     lines = [f"{line}\n" for line in text.split("\n")]
     last = lines.pop().removesuffix("\n")
     lines += [last] if last else []
     splitter = _Splitter(lines=lines, bare=without_comments(text), rust=path.endswith(".rs"))
-    found: dict[str, str] = {}
+    items_by_key: dict[str, str] = {}
     for key, first, end in splitter.parts(0, len(lines), ""):
         unique, number = key, 1
-        while unique in found:
+        while unique in items_by_key:
             number += 1
             unique = f"{key} #{number}"
-        found[unique] = "".join(lines[first:end])
-    return found
+        items_by_key[unique] = "".join(lines[first:end])
+    return items_by_key
 
 
 def changed_items(path: str, before: str, after: str) -> set[str]:
@@ -74,40 +74,44 @@ def changed_items(path: str, before: str, after: str) -> set[str]:
 
 
 def merged(path: str, base: str, ours: str, theirs: str, merge: Merge) -> ItemMerge:
-    """Each item from the side that changed it; ``merge`` is asked where both did."""
+    """Return each item from the side that changed it; ``merge`` is asked where both did."""
     versions = tuple(items(path, text) for text in (base, ours, theirs))
-    kept: dict[str, str] = {}
-    both: list[str] = []
+    merged_items: dict[str, str] = {}
+    both_changed: list[str] = []
     overlaps: list[str] = []
     for key in dict.fromkeys(key for version in versions for key in version):
-        old, mine, other = (version.get(key) for version in versions)
-        if old is not None and (mine is None or other is None) and _same(mine, other):
-            chosen = None  # an empty line that one side took away
-        elif _same(mine, other):
-            chosen = other if mine == old or mine is None else mine
-        elif _same(old, mine):
-            chosen = other
-        elif _same(old, other):
-            chosen = mine
-        elif old is None or mine is None or other is None:
-            chosen = mine
+        base_item, our_item, their_item = (version.get(key) for version in versions)
+        if (
+            base_item is not None
+            and (our_item is None or their_item is None)
+            and _same(our_item, their_item)
+        ):
+            item = None  # an empty line that one side took away
+        elif _same(our_item, their_item):
+            item = their_item if our_item == base_item or our_item is None else our_item
+        elif _same(base_item, our_item):
+            item = their_item
+        elif _same(base_item, their_item):
+            item = our_item
+        elif base_item is None or our_item is None or their_item is None:
+            item = our_item
             overlaps.append(key)
         else:
-            chosen = merge(old, mine, other)
-            (overlaps if chosen is None else both).append(key)
-        if chosen is not None:
-            kept[key] = chosen
-    order = _order(versions[1], versions[2], kept)
-    overlaps += _torn(kept)
+            item = merge(base_item, our_item, their_item)
+            (overlaps if item is None else both_changed).append(key)
+        if item is not None:
+            merged_items[key] = item
+    order = _order(versions[1], versions[2], merged_items)
+    overlaps += _torn(merged_items)
     return ItemMerge(
-        text="".join(kept[key] for key in order),
-        both=tuple(map(title, both)),
+        text="".join(merged_items[key] for key in order),
+        both=tuple(map(title, both_changed)),
         overlaps=tuple(dict.fromkeys(overlaps)),
     )
 
 
 def title(key: str) -> str:
-    """How an item is called for a reader: ``fn check in impl Plugin``."""
+    """Return how an item is called for a reader: ``fn check in impl Plugin``."""
     *outer, own = key.removeprefix(BETWEEN).split(WITHIN)
     name = " in ".join(filter(None, [own.removesuffix(OPENS).removesuffix(CLOSES), *outer[::-1]]))
     if not key.startswith(BETWEEN):
@@ -115,32 +119,38 @@ def title(key: str) -> str:
     return f"what follows {name}" if name else "the first lines"
 
 
-def _same(one: str | None, other: str | None) -> bool:
-    if one is None or other is None:
-        return (one or other or "").strip() == ""
-    return one.split() == other.split()
+def _same(first: str | None, second: str | None) -> bool:
+    if first is None or second is None:
+        return (first or second or "").strip() == ""
+    return first.split() == second.split()
 
 
 def _order(
-    ours: Mapping[str, str], theirs: Mapping[str, str], kept: Mapping[str, str]
+    ours: Mapping[str, str], theirs: Mapping[str, str], merged_items: Mapping[str, str]
 ) -> list[str]:
-    """Our order, with what only the other side has behind what precedes it there."""
-    order = [key for key in ours if key in kept]
-    before = ""
+    """Return our order, with what only the other side has behind what precedes it there."""
+    order = [key for key in ours if key in merged_items]
+    previous = ""
     for key in theirs:
-        if key not in kept:
+        if key not in merged_items:
             continue
         if key not in ours:
-            order.insert(order.index(before) + 1 if before else 0, key)
-        before = key
+            order.insert(order.index(previous) + 1 if previous else 0, key)
+        previous = key
     return order
 
 
-def _torn(kept: Mapping[str, str]) -> list[str]:
-    """Containers of which something is left, but not both their ends."""
-    outer = {key.rpartition(WITHIN)[0].removeprefix(BETWEEN) for key in kept if WITHIN in key}
-    outer |= {key[: -len(OPENS)] for key in kept if key.endswith((OPENS, CLOSES))}
-    return [key for key in sorted(outer - {""}) if not {key + OPENS, key + CLOSES} <= kept.keys()]
+def _torn(merged_items: Mapping[str, str]) -> list[str]:
+    """Return containers of which something is left, but not both their ends."""
+    outer = {
+        key.rpartition(WITHIN)[0].removeprefix(BETWEEN) for key in merged_items if WITHIN in key
+    }
+    outer |= {key[: -len(OPENS)] for key in merged_items if key.endswith((OPENS, CLOSES))}
+    return [
+        key
+        for key in sorted(outer - {""})
+        if not {key + OPENS, key + CLOSES} <= merged_items.keys()
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,64 +159,64 @@ class _Splitter:
     bare: list[str]  # the same lines without comments
     rust: bool
 
-    def parts(self, at: int, end: int, outer: str) -> Iterator[tuple[str, int, int]]:
-        """Key, first line and the line after the last one, of all lines from ``at`` on."""
-        column = self._column(at, end)
-        loose, last = at, outer
-        while at < end:
-            item = self._item(at, end, column)
+    def parts(self, start: int, end: int, outer: str) -> Iterator[tuple[str, int, int]]:
+        """Yield key, first line and the line after the last one, of all lines from ``start`` on."""
+        column = self._column(start, end)
+        loose, last = start, outer
+        while start < end:
+            item = self._item(start, end, column)
             if item is None:
-                at += 1
+                start += 1
                 continue
             name, stop, opened = item
-            first = self._with_comment(at, loose)
+            first = self._with_comment(start, loose)
             if loose < first:
                 yield f"{BETWEEN}{last}", loose, first
             last = f"{outer}{name}"
-            if opened is not None and self.rust and _CONTAINER.match(self._words(at, opened)):
+            if opened is not None and self.rust and _CONTAINER.match(self._words(start, opened)):
                 yield last + OPENS, first, opened + 1
                 yield from self.parts(opened + 1, stop - 1, last + WITHIN)
                 yield last + CLOSES, stop - 1, stop
             else:
                 yield last, first, stop
-            at = loose = stop
+            start = loose = stop
         if loose < end:
             yield f"{BETWEEN}{last}", loose, end
 
-    def _column(self, at: int, end: int) -> str:
-        """The white space in front of what stands here."""
-        line = next((line for line in self.bare[at:end] if line.strip()), "")
+    def _column(self, start: int, end: int) -> str:
+        """Return the white space in front of what stands here."""
+        line = next((line for line in self.bare[start:end] if line.strip()), "")
         return line[: len(line) - len(line.lstrip())]
 
-    def _item(self, at: int, end: int, column: str) -> tuple[str, int, int | None] | None:
+    def _item(self, start: int, end: int, column: str) -> tuple[str, int, int | None] | None:
         """Name, the line after it, and the line with its brace, if one, of an item that begins."""
-        if not self._stands(at, column) or self.bare[at][len(column)] in "{})":
+        if not self._stands(start, column) or self.bare[start][len(column)] in "{})":
             return None
-        if self.bare[at].lstrip().startswith("#") and not self.rust:
-            return self._define(at, end)
-        for line in range(at, min(at + LONGEST_HEADER, end)):
-            bare = self.bare[line].rstrip()
-            if not bare or (line > at and bare.lstrip().startswith("#") and not self.rust):
+        if self.bare[start].lstrip().startswith("#") and not self.rust:
+            return self._define(start, end)
+        for number in range(start, min(start + LONGEST_HEADER, end)):
+            bare = self.bare[number].rstrip()
+            if not bare or (number > start and bare.lstrip().startswith("#") and not self.rust):
                 return None
             if "{" in bare and bare.count("{") > bare.count("}"):
-                stop = self._end(line + 1, end, column)
-                return None if stop is None else (self._name(at, line), stop, line)
+                stop = self._end(number + 1, end, column)
+                return None if stop is None else (self._name(start, number), stop, number)
             if bare.endswith((";", "}")):
-                return f"{self._name(at, line)};", line + 1, None
+                return f"{self._name(start, number)};", number + 1, None
         return None
 
-    def _define(self, at: int, end: int) -> tuple[str, int, int | None] | None:
-        found = _DEFINE.match(self.bare[at].lstrip())
-        if found is None:
+    def _define(self, start: int, end: int) -> tuple[str, int, int | None] | None:
+        match = _DEFINE.match(self.bare[start].lstrip())
+        if match is None:
             return None
-        stop = at + 1
+        stop = start + 1
         while stop < end and self.lines[stop - 1].rstrip().endswith("\\"):
             stop += 1
-        return f"#define {found['name']}", stop, None
+        return f"#define {match['name']}", stop, None
 
-    def _end(self, at: int, end: int, column: str) -> int | None:
-        """The line after the brace that closes in this column."""
-        for line in range(at, end):
+    def _end(self, start: int, end: int, column: str) -> int | None:
+        """Return the line after the brace that closes in this column."""
+        for line in range(start, end):
             if self._stands(line, column) and self.bare[line][len(column)] == "}":
                 return line + 1
         return None
@@ -217,11 +227,11 @@ class _Splitter:
             bare.startswith(column) and len(bare) > len(column) and not bare[len(column)].isspace()
         )
 
-    def _with_comment(self, at: int, least: int) -> int:
-        """Where an item begins, with the comment that stands right above."""
-        while at > least and self.lines[at - 1].strip() and not self.bare[at - 1].strip():
-            at -= 1
-        return at
+    def _with_comment(self, line: int, least: int) -> int:
+        """Return where an item begins, with the comment that stands right above."""
+        while line > least and self.lines[line - 1].strip() and not self.bare[line - 1].strip():
+            line -= 1
+        return line
 
     def _words(self, first: int, last: int) -> str:
         lines = (line.strip() for line in self.bare[first : last + 1])
@@ -230,7 +240,7 @@ class _Splitter:
     def _name(self, first: int, last: int) -> str:
         header = re.split(r"[{;=]", self._words(first, last))[0].strip()
         if self.rust:
-            found = _RUST.match(header)
-            return f"{found['kind'].replace(' ', '')} {found['name']}" if found else header
-        called = re.match(r"[^(]*?(\w+)\s*\(", header)
-        return f"{called[1]}()" if called else header
+            match = _RUST.match(header)
+            return f"{match['kind'].replace(' ', '')} {match['name']}" if match else header
+        function = re.match(r"[^(]*?(\w+)\s*\(", header)
+        return f"{function[1]}()" if function else header

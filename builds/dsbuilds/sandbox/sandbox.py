@@ -57,7 +57,7 @@ class FolderLimits:
     exceeded: Path | None = None
 
     def look(self) -> bool:
-        """Whether one of them is larger than it may be, now or before."""
+        """Return whether one of them is larger than it may be, now or before."""
         if self.exceeded is None:
             over = (path for path, most in self.limits.items() if size_of(path) > most)
             self.exceeded = next(over, None)
@@ -78,17 +78,13 @@ def bounded(limits: Limits, *command: str) -> tuple[str, ...]:
     return ("sh", "-c", text, "sh", blocks, *command)
 
 
-def came_to_its_end(done: Completed) -> bool:
-    """Whether the whole of a bounded command succeeded."""
-    return done.ok and done.stdout.endswith(f"{DONE}\n")
+def came_to_its_end(result: Completed) -> bool:
+    """Return whether the whole of a bounded command succeeded."""
+    return result.ok and result.stdout.endswith(f"{DONE}\n")
 
 
-def options(
-    limits: Limits,
-    volumes: tuple[tuple[Path, str, str], ...],
-    engine: Engine,
-) -> Options:
-    """The container of a build; pure, so that a test can read it."""
+def options(limits: Limits, volumes: tuple[tuple[Path, str, str], ...], engine: Engine) -> Options:
+    """Return the container of a build; pure, so that a test can read it."""
     memory = limits.memory if engine.limits_memory else None
     return Options(
         memory=memory,
@@ -96,10 +92,13 @@ def options(
         disk_bytes=None,  # its folders have limits of their own
         volumes=volumes,
         extra=(
-            "--read-only", "--read-only-tmpfs=false", "--tmpfs", TEMPORARY,
+            "--read-only",
+            "--read-only-tmpfs=false",
+            "--tmpfs",
+            TEMPORARY,
             *(("--memory-swap", limits.memory) if memory else ()),
         ),
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -116,13 +115,18 @@ def confined(
     """A container for one build; it is removed as soon as a folder outgrows its limit in bytes."""
     watch = FolderLimits(limits=writable)
     with running(
-        engine, image, "sleep", "infinity",
-        purpose=purpose, log=log, options=options(limits, volumes, engine),
-    ) as box:  # fmt: skip
-        ended = threading.Event()
+        engine,
+        image,
+        "sleep",
+        "infinity",
+        purpose=purpose,
+        log=log,
+        options=options(limits, volumes, engine),
+    ) as box:
+        finished = threading.Event()
 
         def look() -> None:
-            while not ended.wait(LOOK_S):
+            while not finished.wait(LOOK_S):
                 if watch.look():
                     remove(engine, box.name)
                     return
@@ -132,7 +136,7 @@ def confined(
         try:
             yield box, watch
         finally:
-            ended.set()
+            finished.set()
             thread.join()
 
 
@@ -145,7 +149,7 @@ SOURCE = "/usr/libexec/dsbisect-build/source.tar"
 
 
 def unbuildable(output: str, log: Path) -> UnbuildableError:
-    """The error for the output of the tools."""
+    """Return the error for the output of the tools."""
     return UnbuildableError(
         f"unbuildable: {cause_of(output)} (while it ran {stage_of(output)})",
         log=log,
@@ -156,7 +160,7 @@ def unbuildable(output: str, log: Path) -> UnbuildableError:
 
 
 def confined_run(  # noqa: PLR0913 - each is a property of one build
-    at: Workshop,
+    workshop: Workshop,
     image: str,
     script: Path,
     *args: str,
@@ -165,11 +169,11 @@ def confined_run(  # noqa: PLR0913 - each is a property of one build
     cache: Path | None = None,
     volumes: tuple[tuple[Path, str, str], ...] = (),
     limits: Limits,
-    heard: Callable[[str], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> str | None:
     """Run a script in /build without a network; its output if it failed, otherwise None.
 
-    ``source`` is an archive that the script unpacks, ``cache`` a compiler cache; ``heard`` gets
+    ``source`` is an archive that the script unpacks, ``cache`` a compiler cache; ``on_line`` gets
     each line that it prints. What is left in ``build`` has untrusted content: read it with
     ``untrusted_files``.
     """
@@ -177,41 +181,56 @@ def confined_run(  # noqa: PLR0913 - each is a property of one build
     mounted += ((source, SOURCE, "ro"),) if source else ()
     mounted += ((cache, "/build/ccache", "rw"),) if cache else ()
     writable = {build: limits.disk_bytes} | ({cache: limits.cache_bytes} if cache else {})
-    limit_s = min(limits.time_s, at.deadline.left_s)
-    for last in (False, True):
+    limit_s = min(limits.time_s, workshop.deadline.left_s)
+    for second_try in (False, True):
         with confined(
-            at.engine, image,
-            writable=writable, volumes=mounted, purpose="build", log=at.log, limits=limits,
-        ) as (box, disk):  # fmt: skip
-            done = box.execute(
-                *bounded(limits, INSIDE, *args), limit_s=limit_s, keep_bytes=SAID_BYTES, heard=heard
+            workshop.engine,
+            image,
+            writable=writable,
+            volumes=mounted,
+            purpose="build",
+            log=workshop.log,
+            limits=limits,
+        ) as (box, disk):
+            result = box.execute(
+                *bounded(limits, INSIDE, *args),
+                limit_s=limit_s,
+                keep_bytes=SAID_BYTES,
+                on_line=on_line,
             )
-            whole = came_to_its_end(done)
-            explained = whole or done.timed_out or disk.exceeded is not None
-            cut = not explained and (done.ok or not box.running)
-        if not cut or last:  # ended from outside: once more, unless the build itself does it
+            complete = came_to_its_end(result)
+            is_explained = complete or result.timed_out or disk.exceeded is not None
+            was_killed = not is_explained and (result.ok or not box.running)
+        if (
+            not was_killed or second_try
+        ):  # ended from outside: once more, unless the build itself does it
             break
     if disk.look():
         removed(disk.exceeded or build)
         most = writable[disk.exceeded or build]
-        raise UnbuildableError(f"unbuildable: it filled more than {most >> 20} MiB of disk",
-                               log=at.log)  # fmt: skip
-    if done.timed_out:
-        raise DeadlineError(f"the build took longer than {limit_s / 60:.0f} minutes", log=at.log)
-    if whole:
+        raise UnbuildableError(
+            f"unbuildable: it filled more than {most >> 20} MiB of disk", log=workshop.log
+        )
+    if result.timed_out:
+        raise DeadlineError(
+            f"the build took longer than {limit_s / 60:.0f} minutes", log=workshop.log
+        )
+    if complete:
         return None
-    output = "\n".join(line[:LINE] for line in plain(f"{done.stdout}\n{done.stderr}").splitlines())
+    output = "\n".join(
+        line[:LINE] for line in plain(f"{result.stdout}\n{result.stderr}").splitlines()
+    )
     if says_disk_full(output) and shutil.disk_usage(build).free < FULL_BYTES:
         raise disk_full(build)
-    if done.ok or done.status > HIGHEST:
+    if result.ok or result.status > HIGHEST:
         raise UnbuildableError(
-            f"the build was ended: {cause_of(output)}", log=at.log, lasting=False
+            f"the build was ended: {cause_of(output)}", log=workshop.log, lasting=False
         )
     return output
 
 
 @contextmanager
 def work_folder() -> Iterator[Path]:
-    """A folder for one build, removed at the end."""
+    """Yield a folder for one build, removed at the end."""
     with temporary_folder(temporary_name(builds_home() / ".work", "package")) as folder:
         yield folder

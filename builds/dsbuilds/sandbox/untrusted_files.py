@@ -126,9 +126,9 @@ def removed(folder: Path) -> None:
     for command in (("rm", "-rf"), ("chmod", "-R", "u+rwx"), ("rm", "-rf")):
         if not os.path.lexists(folder):
             return
-        done = run([*command, "--", str(folder)], cleanup=True)
+        result = run([*command, "--", str(folder)], cleanup=True)
     if os.path.lexists(folder):
-        raise EngineError(f"{folder} cannot be removed: {last_line(done)}")
+        raise EngineError(f"{folder} cannot be removed: {last_line(result)}")
 
 
 def _raised(error: OSError) -> None:
@@ -190,7 +190,7 @@ def plain_file(entry: Entry, *, below: tuple[str, ...] = ("",)) -> bool:
 
 
 def stays_inside(path: str, leads_to: str) -> bool:
-    """Whether a link can be followed from the top without ever leaving it."""
+    """Return whether a link can be followed from the top without ever leaving it."""
     parts = PurePosixPath(leads_to).parts
     up = len([part for part in parts if part == ".."])
     # After a name, "..": what the name stands for may be a link itself.
@@ -208,13 +208,16 @@ def _take(entry: Entry, target: Path) -> None:
 
 
 def content_of(folder: Path) -> str:
-    """Path, kind and content of every file; neither owners nor times, and no link is followed."""
-    found = {}
+    """Hash path, kind and content of each file; neither owners nor times; no link is followed."""
+    fingerprints = {}
     for place, folders, files in os.walk(folder):
-        for name in [*files, *(each for each in folders if Path(place, each).is_symlink())]:
+        for name in [
+            *files,
+            *(folder_name for folder_name in folders if Path(place, folder_name).is_symlink()),
+        ]:
             path = Path(place, name)
-            found[str(path.relative_to(folder))] = _fingerprint(path)
-    return content_key(found)
+            fingerprints[str(path.relative_to(folder))] = _fingerprint(path)
+    return content_key(fingerprints)
 
 
 def _fingerprint(path: Path) -> str:

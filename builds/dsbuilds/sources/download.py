@@ -29,7 +29,7 @@ from dsimages.file_lock import exclusive
 
 
 def shelved(kind: str, key: str, deadline: Deadline, fill: Callable[[Path], None]) -> Path:
-    """The folder of that key; ``fill`` gets an empty one when there is none yet."""
+    """Return the folder of that key; ``fill`` gets an empty one when there is none yet."""
     shelf = private(cache_home() / "sources") / kind
     folder = shelf / key
     with exclusive(shelf / f"{key}.lock", deadline):
@@ -42,17 +42,17 @@ def shelved(kind: str, key: str, deadline: Deadline, fill: Callable[[Path], None
 
 
 def recorded(identity: str, origin: str, revision: str, unpacked: Callable[[], Tree]) -> Tree:
-    """The tree of that identity: known, or unpacked now."""
+    """Return the tree of that identity: known, or unpacked now."""
     record = cache_home() / "sources" / "trees" / content_key(identity)
     git = own_repository()
     try:
-        known = record.read_text(encoding="utf-8").strip()
+        tree_id = record.read_text(encoding="utf-8").strip()
     except OSError:
-        known = ""
-    if not known or not git.call("cat-file", "-e", f"{known}^{{tree}}").ok:
-        known = unpacked().id
-        atomic_write(record, f"{known}\n")
-    return Tree(git=git, id=known, origin=origin, revision=revision)
+        tree_id = ""
+    if not tree_id or not git.call("cat-file", "-e", f"{tree_id}^{{tree}}").ok:
+        tree_id = unpacked().id
+        atomic_write(record, f"{tree_id}\n")
+    return Tree(git=git, id=tree_id, origin=origin, revision=revision)
 
 
 MOST_BYTES = 1024**3
@@ -64,7 +64,7 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~^-]{0,200}")
 
 
 def file_of(location: str, sha256: str | None, deadline: Deadline) -> Path:
-    """The file itself, or what the URL leads to, kept by URL and digest."""
+    """Return the file itself, or what the URL leads to, kept by URL and digest."""
     path = here(location)
     if path is not None:
         check_digest(path, sha256, location)
@@ -79,7 +79,7 @@ def file_of(location: str, sha256: str | None, deadline: Deadline) -> Path:
 
 
 def here(location: str) -> Path | None:
-    """The full path of a file on this machine; None for a URL that may be fetched."""
+    """Return the full path of a file on this machine; None for a URL that may be fetched."""
     if URL.match(location) is not None:
         _refuse_plain(location)
         return None
@@ -95,10 +95,10 @@ def check_digest(path: Path, sha256: str | None, location: str) -> None:
     """Refuse a file whose digest is not the promised one."""
     if sha256 is None:
         return
-    found = file_sha256(path)
-    if found != sha256:
+    actual = file_sha256(path)
+    if actual != sha256:
         raise SourceError(
-            f"{location}: its sha256 is {found}, but {sha256} was promised",
+            f"{location}: its sha256 is {actual}, but {sha256} was promised",
             hint="a new release under an old name, or a damaged copy: check it, then correct "
             "build.source.sha256",
         )

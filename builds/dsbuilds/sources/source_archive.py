@@ -43,33 +43,36 @@ class Times:
     record: Path | None = None  # None: not needed
 
     def of(self, blobs: list[Blob]) -> dict[str, float]:
-        """Path -> time; what did not change keeps its own."""
+        """Return path -> time; what did not change keeps its own."""
         if self.record is None:
             return {blob.path: EPOCH for blob in blobs}
-        known, now = self._known(), time.time()
+        recorded, now_s = self._known(), time.time()
         entries = {blob.path: f"{blob.mode} {blob.digest}" for blob in blobs}
         times = {
-            path: known[path][1] if known.get(path, ("", 0.0))[0] == entry else now
+            path: recorded[path][1] if recorded.get(path, ("", 0.0))[0] == entry else now_s
             for path, entry in entries.items()
         }
-        kept = {path: (entry, times[path]) for path, entry in entries.items()}
-        atomic_write(self.record, json.dumps(kept))
+        record = {path: (entry, times[path]) for path, entry in entries.items()}
+        atomic_write(self.record, json.dumps(record))
         return times
 
     def _known(self) -> dict[str, tuple[str, float]]:
         try:
             text = self.record.read_text(encoding="utf-8") if self.record else "{}"
-            return {path: (str(entry), float(at)) for path, (entry, at) in json.loads(text).items()}
+            return {
+                path: (str(entry), float(time_s))
+                for path, (entry, time_s) in json.loads(text).items()
+            }
         except (OSError, ValueError):
             return {}
 
 
 def archived(
-    tree: Tree, target: Path, *, wanted: Wanted | None = None, times: Times | None = None
+    tree: Tree, target: Path, *, include: Wanted | None = None, times: Times | None = None
 ) -> None:
     """Write the tree's files to a tar file; BuildError when it lacks one, or leads elsewhere."""
     with writing(target), tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
-        add_to(tar, tree, wanted=wanted, times=times)
+        add_to(tar, tree, include=include, times=times)
 
 
 def add_to(
@@ -77,14 +80,14 @@ def add_to(
     tree: Tree,
     *,
     top: str = "",
-    wanted: Wanted | None = None,
+    include: Wanted | None = None,
     times: Times | None = None,
 ) -> None:
     """Add the tree's files to an open archive, below ``top``."""
-    everything = blobs_of(tree)
-    blobs = [blob for blob in everything if wanted is None or wanted(blob.path)]
+    all_blobs = blobs_of(tree)
+    blobs = [blob for blob in all_blobs if include is None or include(blob.path)]
     # `make` may only want to see that a folder is there.
-    folders = {str(PurePosixPath(blob.path).parent) for blob in everything}
+    folders = {str(PurePosixPath(blob.path).parent) for blob in all_blobs}
     for folder in sorted(folders - {"."}):
         tar.addfile(_folder(f"{top}/{folder}" if top else folder))
     changed = (times or Times()).of(blobs)
@@ -110,15 +113,15 @@ def _folder(path: str) -> tarfile.TarInfo:
 
 
 def blobs_of(tree: Tree) -> list[Blob]:
-    """Its files and links; not git's own folder, nor modules without files."""
+    """Return its files and links; not git's own folder, nor modules without files."""
     with scratch_folder("tree") as work:
         listing = Path(work) / "listing"
-        done = tree.git.call("ls-tree", "-r", "-z", tree.id, into=listing)
-        if not done.ok:
-            raise BuildError(f"{tree.origin} cannot be read: {done.stderr.strip()}", hint=LACKING)
-        listed = listing.read_bytes().decode(errors="surrogateescape")
+        result = tree.git.call("ls-tree", "-r", "-z", tree.id, into=listing)
+        if not result.ok:
+            raise BuildError(f"{tree.origin} cannot be read: {result.stderr.strip()}", hint=LACKING)
+        entries = listing.read_bytes().decode(errors="surrogateescape")
     blobs = []
-    for entry in filter(None, listed.split("\0")):
+    for entry in filter(None, entries.split("\0")):
         facts, _, path = entry.partition("\t")
         mode, _, digest = facts.split()
         parts = path.split("/")
@@ -130,9 +133,9 @@ def blobs_of(tree: Tree) -> list[Blob]:
 
 
 def _contents(tree: Tree, blobs: list[Blob], work: Path) -> Iterator[tuple[Blob, int, BinaryIO]]:
-    """Each file with its size, and a stream that stands at its content."""
-    asked = "".join(f"{blob.digest}\n" for blob in blobs)
-    sizes = tree.git.must("cat-file", "--batch-check", stdin=asked, what=f"read {tree.origin}")
+    """Yield each file with its size, and a stream that stands at its content."""
+    digests = "".join(f"{blob.digest}\n" for blob in blobs)
+    sizes = tree.git.must("cat-file", "--batch-check", stdin=digests, what=f"read {tree.origin}")
     total = 0
     for blob, header in zip(blobs, sizes.splitlines(), strict=True):
         digest, kind, *size = header.split()
@@ -144,9 +147,11 @@ def _contents(tree: Tree, blobs: list[Blob], work: Path) -> Iterator[tuple[Blob,
     with writing(work):
         # a header is that of the check, and an end of line follows each content
         most_bytes = total + len(sizes) + len(blobs)
-        done = tree.git.call("cat-file", "--batch", stdin=asked, into=work, into_bytes=most_bytes)
-    if not done.ok:
-        raise BuildError(f"{tree.origin} cannot be read: {done.stderr.strip()}", hint=LACKING)
+        result = tree.git.call(
+            "cat-file", "--batch", stdin=digests, into=work, into_bytes=most_bytes
+        )
+    if not result.ok:
+        raise BuildError(f"{tree.origin} cannot be read: {result.stderr.strip()}", hint=LACKING)
     with work.open("rb") as stream:
         for blob in blobs:
             size_bytes = int(stream.readline().split()[2])

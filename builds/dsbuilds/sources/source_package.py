@@ -53,18 +53,18 @@ GONE = re.compile(r"\b404\b")
 
 
 def distribution_source(
-    at: Workshop, image: Image, package: str, wish: str | None, *, progress: Progress
+    workshop: Workshop, image: Image, package: str, wish: str | None, *, progress: Progress
 ) -> SourcePackage:
     """The source package: the newest that answers the wish, as of the first time it was asked for.
 
     An image is one state of its distribution, so its answer is kept: later runs need no network.
     """
-    folder = _fetched(at, image, package, wish, progress)
+    folder = _fetched(workshop, image, package, wish, progress)
     return dsc_package(folder, image.candidate_id)
 
 
 def dsc_package(folder: Path, where: str) -> SourcePackage:
-    """What lies in a folder with one .dsc; OSError or KeyError when it is not whole."""
+    """Return what lies in a folder with one .dsc; OSError or KeyError when it is not whole."""
     (control,) = list(folder.glob("*.dsc")) or [folder / "missing.dsc"]
     content = control.read_bytes()
     fields = Deb822(content.decode(errors="replace"))
@@ -79,7 +79,7 @@ def dsc_package(folder: Path, where: str) -> SourcePackage:
 
 
 def _fetched(
-    at: Workshop, image: Image, package: str, wish: str | None, progress: Progress
+    workshop: Workshop, image: Image, package: str, wish: str | None, progress: Progress
 ) -> Path:
     volumes = tuple(
         (LIBEXEC / name, f"{INSIDE}/{name}", "ro") for name in ("list-sources", "fetch-source")
@@ -91,51 +91,60 @@ def _fetched(
             network="host", capabilities=CAPABILITIES, volumes=(*volumes, (out, "/out", "rw"))
         )
         with running(
-            at.engine, image.reference, "sleep", "infinity",
-            purpose="source", log=at.log, options=options,
-        ) as box:  # fmt: skip
-            limit_s = min(LIMIT_S, at.deadline.left_s)
-            listed = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)
-            if not listed.ok:
-                raise refusal(listed, f"the sources of {image.candidate_id}", at.log)
-            _first_that_is_there(at, box, package, fitting(package, wish, listed.stdout), progress)
+            workshop.engine,
+            image.reference,
+            "sleep",
+            "infinity",
+            purpose="source",
+            log=workshop.log,
+            options=options,
+        ) as box:
+            limit_s = min(LIMIT_S, workshop.deadline.left_s)
+            result = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)
+            if not result.ok:
+                raise refusal(result, f"the sources of {image.candidate_id}", workshop.log)
+            _first_that_is_there(
+                workshop, box, package, fitting(package, wish, result.stdout), progress
+            )
 
-    return shelved("debian", content_key([image.key, package, wish]), at.deadline, fill)
+    return shelved("debian", content_key([image.key, package, wish]), workshop.deadline, fill)
 
 
 def _first_that_is_there(
-    at: Workshop, box: Container, package: str, versions: list[str], progress: Progress
+    workshop: Workshop, box: Container, package: str, versions: list[str], progress: Progress
 ) -> None:
-    """Archives of old releases list what they no longer have: then an older one is used."""
+    """Use an older one where an archive of old releases lists what it no longer has."""
     for version in versions:
-        limit_s = min(LIMIT_S, at.deadline.left_s)
-        done = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
-        if done.ok:
+        limit_s = min(LIMIT_S, workshop.deadline.left_s)
+        result = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
+        if result.ok:
             return
-        last = version == versions[-1]
-        if last or GONE.search(f"{done.stdout}{done.stderr}") is None:
-            raise refusal(done, f"the source {package} {version}", at.log)
+        is_last = version == versions[-1]
+        if is_last or GONE.search(f"{result.stdout}{result.stderr}") is None:
+            raise refusal(result, f"the source {package} {version}", workshop.log)
         progress(f"the archive no longer holds the source {version}")
 
 
 def fitting(package: str, wish: str | None, output: str) -> list[str]:
-    """The versions that apt's list of sources offers and that answer, newest first."""
-    listed = Deb822.iter_paragraphs(output, use_apt_pkg=False)
-    offered = [str(each["Version"]) for each in listed if each.get("Package") == package]
-    found = {version for version in offered if wish is None or answers(version, wish)}
-    if not found:
+    """Return the versions that apt's list of sources offers and that answer, newest first."""
+    paragraphs = Deb822.iter_paragraphs(output, use_apt_pkg=False)
+    offered = [
+        str(paragraph["Version"]) for paragraph in paragraphs if paragraph.get("Package") == package
+    ]
+    fitting_versions = {version for version in offered if wish is None or answers(version, wish)}
+    if not fitting_versions:
         raise SourceError(
             f"source package {package}: wanted {wish or 'any version'}; "
             f"available: {', '.join(dict.fromkeys(offered)) or 'none'}",
             hint="correct build.source.version, or name another source",
         )
-    return sorted(found, key=Version, reverse=True)
+    return sorted(fitting_versions, key=Version, reverse=True)
 
 
-def refusal(done: Completed, what: str, log: Path) -> DsbisectError:
-    """The error that a failed fetch stands for."""
-    output = f"{done.stdout}\n{done.stderr}"
-    if done.timed_out:
+def refusal(result: Completed, what: str, log: Path) -> DsbisectError:
+    """Return the error that a failed fetch stands for."""
+    output = f"{result.stdout}\n{result.stderr}"
+    if result.timed_out:
         return DeadlineError(f"{what}: fetching it timed out", hint="run it again", log=log)
     unreachable = UNREACHABLE.search(output)
     if unreachable is not None:
@@ -159,26 +168,31 @@ NVR = re.compile(r"(?P<name>[A-Za-z0-9._+-]+)-(?P<version>[^-/]+)-(?P<release>[^
 LIMITS = Limits(time_s=300.0)
 
 
-def srpm_source(at: Workshop, image: Image, wish: SrpmSource) -> SourcePackage:
-    """The packager's files of an SRPM; ``image`` is any that has rpm in it."""
-    path = file_of(location_of(wish.location), wish.sha256, at.deadline)
+def srpm_source(workshop: Workshop, image: Image, wish: SrpmSource) -> SourcePackage:
+    """Return the packager's files of an SRPM; ``image`` is any that has rpm in it."""
+    path = file_of(location_of(wish.location), wish.sha256, workshop.deadline)
     digest = file_sha256(path)
 
     def fill(folder: Path) -> None:
         with work_folder() as build:
             output = confined_run(
-                at, image.reference, UNPACK, "source.rpm",
-                build=build, volumes=((path, "/source/source.rpm", "ro"),), limits=LIMITS,
-            )  # fmt: skip
+                workshop,
+                image.reference,
+                UNPACK,
+                "source.rpm",
+                build=build,
+                volumes=((path, "/source/source.rpm", "ro"),),
+                limits=LIMITS,
+            )
             if output is not None:
                 raise SourceError(
                     f"{path.name} is not a source RPM: {cause_of(output)}",
                     hint="name a file that ends in .src.rpm",
-                    log=at.log,
+                    log=workshop.log,
                 )
-            take_in(build, folder, path.name, at.log)
+            take_in(build, folder, path.name, workshop.log)
 
-    return spec_package(shelved("srpm", digest[:16], at.deadline, fill), path.name)
+    return spec_package(shelved("srpm", digest[:16], workshop.deadline, fill), path.name)
 
 
 def take_in(build: Path, folder: Path, name: str, log: Path) -> None:
@@ -191,30 +205,31 @@ def take_in(build: Path, folder: Path, name: str, log: Path) -> None:
     except BuildError as error:
         raise SourceError(
             f"{name} cannot be used: {error.message}",
-            hint="name an SRPM that holds files and no links", log=log,
-        ) from error  # fmt: skip
+            hint="name an SRPM that holds files and no links",
+            log=log,
+        ) from error
 
 
 def location_of(wish: str) -> str:
-    """A file, a URL, or where Koji keeps the build of that name-version-release."""
-    found = NVR.fullmatch(wish)
-    if found is None or wish.endswith(".rpm") or Path(wish).exists():
+    """Return a file, a URL, or where Koji keeps the build of that name-version-release."""
+    match = NVR.fullmatch(wish)
+    if match is None or wish.endswith(".rpm") or Path(wish).exists():
         return wish
-    folder = f"{KOJI}/{found['name']}/{found['version']}/{found['release']}"
+    folder = f"{KOJI}/{match['name']}/{match['version']}/{match['release']}"
     return f"{folder}/src/{wish}.src.rpm"
 
 
 def spec_package(folder: Path, origin: str) -> SourcePackage:
-    """What lies in a folder with one spec and its sources."""
+    """Return what lies in a folder with one spec and its sources."""
     specs = list(folder.glob("*.spec"))
     if len(specs) != 1:
         raise SourceError(
             f"{origin} holds {len(specs)} spec files, not one", hint="name an SRPM with one spec"
         )
-    found = NVR.fullmatch(origin.removesuffix(".src.rpm"))
+    match = NVR.fullmatch(origin.removesuffix(".src.rpm"))
     return SourcePackage(
-        name=found["name"] if found else specs[0].stem,
-        version=f"{found['version']}-{found['release']}" if found else origin,
+        name=match["name"] if match else specs[0].stem,
+        version=f"{match['version']}-{match['release']}" if match else origin,
         folder=folder,
         control=specs[0].name,
         identity=content_of(folder),

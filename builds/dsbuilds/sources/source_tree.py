@@ -46,7 +46,7 @@ class Tree:
         object.__setattr__(self, "origin", without_credentials(self.origin))
 
     def read(self, path: str) -> str | None:
-        """A file's text; None where there is no such file."""
+        """Return a file's text; None where there is no such file."""
         with suppress(FileNotFoundError):  # git does not say which there are
             if path not in _names(self.git, self.id):
                 return None
@@ -55,83 +55,84 @@ class Tree:
         return None
 
     def listing(self) -> dict[str, str]:
-        """Path -> mode and hash of every file."""
-        what = f"list the files of {self.origin}"
-        listed = self._must("ls-tree", "-r", "-z", self.id, what=what)
-        entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
+        """Return path -> mode and hash of every file."""
+        task = f"list the files of {self.origin}"
+        records = self._must("ls-tree", "-r", "-z", self.id, what=task)
+        entries = (entry.partition("\t") for entry in records.split("\0") if entry)
         return {path: " ".join(facts.split()) for facts, _, path in entries}
 
     def lines_with(self, word: str, *endings: str) -> list[str]:
-        """The lines that have a word, of the text files whose names end so."""
-        found = self._grep("-w", "-F", "-I", "-z", "-e", word, self.id)
-        parts = (line.partition("\0") for line in found.splitlines())
+        """Return the lines that have a word, of the text files whose names end so."""
+        output = self._grep("-w", "-F", "-I", "-z", "-e", word, self.id)
+        parts = (line.partition("\0") for line in output.splitlines())
         return [text for path, _, text in parts if path.endswith(endings)]
 
     def _grep(self, *args: str) -> str:
-        """What git greps; without a match it ends with 1."""
-        done = self.git.call("grep", *args)
-        if done.status > 1 or done.timed_out:
-            raise BuildError(f"search in {self.origin}: git grep: {last_line(done)}")
-        return done.stdout
+        """Return what git greps; without a match it ends with 1."""
+        result = self.git.call("grep", *args)
+        if result.status > 1 or result.timed_out:
+            raise BuildError(f"search in {self.origin}: git grep: {last_line(result)}")
+        return result.stdout
 
     def patched(self, name: str, text: str) -> Tree:
         """The tree with a patch applied, whole or not at all; EditError names what failed."""
         with temporary_index() as env:
             self._must("read-tree", self.id, what=f"read {self.origin}", env=env)
-            done = self.git.call(
+            result = self.git.call(
                 "apply", "--cached", "--whitespace=nowarn", "-", stdin=text, env=env
             )
-            if not done.ok:
+            if not result.ok:
                 raise EditError(
-                    f"{name} does not fit {self.origin}: {_refusal(done.stderr)}"
-                    f"{_hunk(text, done.stderr)}",
+                    f"{name} does not fit {self.origin}: {_refusal(result.stderr)}"
+                    f"{_hunk(text, result.stderr)}",
                     hint="make it again for this source, or choose the source it was made for",
                 )
             # A partial clone may lack files that no build reads.
-            what = f"keep {self.origin}"
-            written = self._must("write-tree", "--missing-ok", what=what, env=env)
-        return replace(self, id=written.strip())
+            task = f"keep {self.origin}"
+            tree_id = self._must("write-tree", "--missing-ok", what=task, env=env)
+        return replace(self, id=tree_id.strip())
 
     def with_files(self, files: Mapping[str, str]) -> Tree:
-        """The tree with further or other files."""
+        """Return the tree with further or other files."""
         entries = {
             path: f"100644 {kept_object(self.git, 'blob', text)}" for path, text in files.items()
         }
         return replace(self, id=tree_with(self.git, self.id, entries))
 
     def _must(self, *args: str, what: str, env: Mapping[str, str] | None = None) -> str:
-        """What git says; a tree that git cannot read is one candidate's failure."""
+        """Return what git says; a tree that git cannot read is one candidate's failure."""
         return self.git.must(*args, what=what, env=env, fails=BuildError)
 
 
 @lru_cache(maxsize=16)
 def _names(git: Git, tree: str) -> frozenset[str]:
-    """The paths of its files."""
-    done = git.call("ls-tree", "-r", "-z", "--name-only", tree)
-    if not done.ok:
+    """Return the paths of its files."""
+    result = git.call("ls-tree", "-r", "-z", "--name-only", tree)
+    if not result.ok:
         raise FileNotFoundError
-    return frozenset(done.stdout.split("\0"))
+    return frozenset(result.stdout.split("\0"))
 
 
 @lru_cache(maxsize=128)
 def _text(git: Git, tree: str, path: str) -> str:
     """What a tree's hash stands for never changes; that git could not read it is not kept."""
-    done = git.call("cat-file", "blob", f"{tree}:{path}")
-    if not done.ok:
+    result = git.call("cat-file", "blob", f"{tree}:{path}")
+    if not result.ok:
         raise FileNotFoundError
-    return done.stdout
+    return result.stdout
 
 
 def imported(folder: Path, origin: str, *parts: str) -> Tree:
-    """A folder's untrusted files as a tree; ``parts`` lead to it, no link is followed."""
+    """Return a folder's untrusted files as a tree; ``parts`` lead to it, no link is followed."""
     git = own_repository()
     with scratch_folder("import") as work, temporary_index() as env:
         listed = list(_copied(folder, parts, Path(work), origin))
+        words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
         digests = git.must(
-            "hash-object", "-w", "--no-filters", "--stdin-paths",
+            *words,
             stdin="".join(f"{work}/{number}\n" for number in range(len(listed))),
             what=f"take over {origin}",
-        ).split()  # fmt: skip
+        ).split()
         index = "".join(
             f"{mode} {digest}\t{path}\0"
             for (mode, path), digest in zip(listed, digests, strict=True)
@@ -166,34 +167,41 @@ def _copied(
 
 
 def tree_with(git: Git, tree: str, entries: Mapping[str, str | None]) -> str:
-    """The tree with other files: path -> "MODE HASH", or None for one that goes.
+    """Return the tree with other files: path -> "MODE HASH", or None for one that goes.
 
     What exists already is not written: git would touch it, also where it is the user's own.
     """
     if not entries:
         return tree
     within: dict[str, dict[str, str | None]] = {}
-    listed = git.must("ls-tree", "-z", tree, what=f"read {tree[:12]}") if tree != EMPTY else ""
-    here = {name: facts for facts, _, name in (each.partition("\t") for each in listed.split("\0"))}
-    here.pop("", None)
+    entries_there = (
+        git.must("ls-tree", "-z", tree, what=f"read {tree[:12]}") if tree != EMPTY else ""
+    )
+    children = {
+        name: facts
+        for facts, _, name in (
+            entry_there.partition("\t") for entry_there in entries_there.split("\0")
+        )
+    }
+    children.pop("", None)
     for path, entry in entries.items():
-        name, inside, rest = path.partition("/")
+        name, inside, inner_path = path.partition("/")
         if inside:
-            within.setdefault(name, {})[rest] = entry
+            within.setdefault(name, {})[inner_path] = entry
         elif entry is None:
-            here.pop(name, None)
+            children.pop(name, None)
         else:
-            here[name] = entry.replace(" ", " blob ", 1)
+            children[name] = entry.replace(" ", " blob ", 1)
     for name, below in within.items():
-        mode, _, known = here.pop(name, "").partition(" tree ")
-        made = tree_with(git, known if mode else EMPTY, below)
-        if made != EMPTY:
-            here[name] = f"040000 tree {made}"
-    return _kept_tree(git, here)
+        mode, _, subtree = children.pop(name, "").partition(" tree ")
+        new_subtree = tree_with(git, subtree if mode else EMPTY, below)
+        if new_subtree != EMPTY:
+            children[name] = f"040000 tree {new_subtree}"
+    return _kept_tree(git, children)
 
 
 def _kept_tree(git: Git, entries: Mapping[str, str]) -> str:
-    """The hash of a tree with these entries, by name, each "MODE TYPE HASH"."""
+    """Return the hash of a tree with these entries, by name, each "MODE TYPE HASH"."""
 
     def place(name: str) -> bytes:  # git sorts a folder as if its name ended with a slash
         return os.fsencode(f"{name}/" if " tree " in entries[name] else name)
@@ -206,16 +214,16 @@ def _kept_tree(git: Git, entries: Mapping[str, str]) -> str:
 
 
 def kept_object(git: Git, kind: str, content: str) -> str:
-    """The hash of an object, which is written where it is new."""
-    asked = ("hash-object", "-t", kind, "--stdin")
-    digest = git.must(*asked, stdin=content, what=f"name a {kind}").strip()
+    """Return the hash of an object, which is written where it is new."""
+    command = ("hash-object", "-t", kind, "--stdin")
+    digest = git.must(*command, stdin=content, what=f"name a {kind}").strip()
     if not git.call("cat-file", "-e", digest).ok:
-        git.must(*asked, "-w", stdin=content, what=f"keep a {kind}")
+        git.must(*command, "-w", stdin=content, what=f"keep a {kind}")
     return digest
 
 
 def own_repository(name: str = "imported") -> Git:
-    """A bare repository of the lab's own, made when it is not there."""
+    """Return a bare repository of the lab's own, made when it is not there."""
     folder = private(cache_home() / "repositories") / f"{name}.git"
     lock = cache_home() / "locks" / f"repository-{name}.lock"
     with exclusive(lock, Deadline.after(INIT_LIMIT_S)):
@@ -228,7 +236,7 @@ def own_repository(name: str = "imported") -> Git:
 
 @contextmanager
 def temporary_index() -> Iterator[dict[str, str]]:
-    """An index for one change; the repository's own, if any, is not touched."""
+    """Yield an index for one change; the repository's own, if any, is not touched."""
     with scratch_folder("index") as folder:
         yield {"GIT_INDEX_FILE": str(Path(folder) / secrets.token_hex(4))}
 
@@ -244,7 +252,7 @@ def last_output(output: str) -> str:
 
 
 def _hunk(patch: str, output: str) -> str:
-    """The hunk that git names by file and line of the old text."""
+    """Return the hunk that git names by file and line of the old text."""
     failed = re.search(r"patch failed: (?P<path>.+):(?P<line>\d+)", output)
     if failed is None:
         return ""

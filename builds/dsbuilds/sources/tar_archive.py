@@ -45,7 +45,7 @@ HINT = "name a tar archive (.tar.gz, .tar.bz2, .tar.xz); `tar -tvf` lists what i
 
 
 def tarball_tree(source: TarballSource, deadline: Deadline) -> Tree:
-    """The archive's files; the one folder that release archives have is left out."""
+    """Return the archive's files; the one folder that release archives have is left out."""
     path = file_of(source.location, source.sha256, deadline)
     with scratch_folder("tarball") as folder:
         unpacked = Path(folder)
@@ -68,7 +68,7 @@ def unpack(archive: Path, folder: Path, deadline: Deadline) -> None:
 def checked_tar(
     archive: Path, deadline: Deadline
 ) -> Iterator[tuple[tarfile.TarFile, list[tarfile.TarInfo]]]:
-    """An archive, and all that is in it; SourceError if it is damaged, or means no good."""
+    """Yield an archive, and all that is in it; SourceError if it is damaged, or means no good."""
     try:
         with scratch_folder("archive") as work, _plain(archive, work, deadline) as stream:
             bounded = _Bounded(archive, stream)
@@ -83,7 +83,7 @@ def checked_tar(
 
 @contextmanager
 def _plain(archive: Path, work: Path, deadline: Deadline) -> Iterator[BinaryIO]:
-    """The tar as a file without compression, to its last byte."""
+    """Yield the tar as a file without compression, to its last byte."""
     with _opened(archive) as packed:
         first = packed.read(6)
         packed.seek(0)
@@ -103,9 +103,9 @@ def _plain(archive: Path, work: Path, deadline: Deadline) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _opened(archive: Path) -> Iterator[BinaryIO]:
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            stream = held.enter_context(regular_file(archive))
+            stream = stack.enter_context(regular_file(archive))
         except OSError as error:
             raise _not_unpacked(archive, error) from error
         yield stream
@@ -131,7 +131,7 @@ def _blocks(stream: io.BufferedIOBase) -> Iterator[bytes]:
 
 
 def _xz_blocks(packed: BinaryIO) -> Iterator[bytes]:
-    """What lzma.open gives, which would take as much memory as the archive asks for."""
+    """Yield what lzma.open gives, which would take as much memory as the archive asks for."""
     data = packed.read(BLOCK)
     while data:
         decoder = lzma.LZMADecompressor(memlimit=XZ_MEMORY)
@@ -154,7 +154,7 @@ class _Bounded:
         self.seek, self.tell, self.close = stream.seek, stream.tell, stream.close
 
     def read(self, size: int = -1) -> bytes:
-        """As many bytes; SourceError when a header asks for more than any needs."""
+        """Read as many bytes; SourceError when a header asks for more than any needs."""
         if self.left is not None:
             self.left -= size
             if size < 0 or self.left < 0:
@@ -202,7 +202,7 @@ def _write_out(
 ) -> None:
     """Owners, times and special bits of the archive are left out; git keeps none of them."""
     links = [member for member in members if member.issym()]
-    for member in (*(each for each in members if not each.issym()), *links):
+    for member in (*(member for member in members if not member.issym()), *links):
         _hurry(archive, deadline)
         try:
             _write(tar, member, folder)
@@ -243,7 +243,7 @@ def _leads_to(link: Path) -> Path:
 
 
 def objection(member: tarfile.TarInfo) -> str | None:
-    """Why a member may not be unpacked; None when it may."""
+    """Return why a member may not be unpacked; None when it may."""
     return next(_objections(member), None)
 
 

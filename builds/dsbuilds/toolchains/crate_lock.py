@@ -42,19 +42,25 @@ class Crate:
 def locked_crates(lock: str, registries: Collection[str]) -> tuple[Crate, ...]:
     """Those that a lock of any format takes from a registry; UnbuildableError if it may not."""
     packages, sums = _read(lock)
-    kept = [each for each in packages if each.get("source") is not None]
-    for each in kept:
-        _check(each, registries)
-    named = {name for each in kept for name in _ways_to_name(each)}
-    return tuple(sorted(_crate(each, sums, named) for each in kept))
+    packages_kept = [package for package in packages if package.get("source") is not None]
+    for package in packages_kept:
+        _check(package, registries)
+    names = {name for package in packages_kept for name in _ways_to_name(package)}
+    return tuple(sorted(_crate(package, sums, names) for package in packages_kept))
 
 
 def manifest(crates: tuple[Crate, ...]) -> str:
-    """A package that needs exactly these."""
+    """Return a package that needs exactly these."""
     lines = [
-        "[package]", 'name = "dsbisect-crates"', 'version = "0.0.0"', "publish = false",
-        "[lib]", 'path = "lib.rs"', "[workspace]", "[dependencies]",
-    ]  # fmt: skip
+        "[package]",
+        'name = "dsbisect-crates"',
+        'version = "0.0.0"',
+        "publish = false",
+        "[lib]",
+        'path = "lib.rs"',
+        "[workspace]",
+        "[dependencies]",
+    ]
     for number, crate in enumerate(crates):
         where = "" if crate.source == CRATES_IO else f', registry-index = "{_index(crate.source)}"'
         lines.append(
@@ -71,24 +77,29 @@ def lock_of(crates: tuple[Crate, ...]) -> str:
     lines += [f"dependencies = {json.dumps(whole)}", ""]
     for crate in crates:
         lines += [
-            "[[package]]", f'name = "{crate.name}"', f'version = "{crate.version}"',
-            f'source = "{crate.source}"', f'checksum = "{crate.checksum}"',
-            f"dependencies = {json.dumps(crate.needs)}", "",
-        ]  # fmt: skip
+            "[[package]]",
+            f'name = "{crate.name}"',
+            f'version = "{crate.version}"',
+            f'source = "{crate.source}"',
+            f'checksum = "{crate.checksum}"',
+            f"dependencies = {json.dumps(crate.needs)}",
+            "",
+        ]
     return "\n".join(lines)
 
 
 def sources_of(crates: tuple[Crate, ...], vendored: str) -> str:
-    """Cargo's settings for registries other than crates.io, whose crates lie in one folder too."""
-    others = sorted({crate.source for crate in crates} - {CRATES_IO})
-    if not others:
+    """Return cargo's settings for other registries, whose crates lie in one folder too."""
+    registries = sorted({crate.source for crate in crates} - {CRATES_IO})
+    if not registries:
         return ""
     lines = ["[source.dsbisect-crates]", f'directory = "{vendored}"']
-    for number, source in enumerate(others):
+    for number, source in enumerate(registries):
         lines += [
-            f"[source.dsbisect-{number}]", f'registry = "{_index(source)}"',
+            f"[source.dsbisect-{number}]",
+            f'registry = "{_index(source)}"',
             'replace-with = "dsbisect-crates"',
-        ]  # fmt: skip
+        ]
     return "\n".join([*lines, ""])
 
 
@@ -97,15 +108,15 @@ def _index(source: str) -> str:
 
 
 def _read(lock: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Its packages, and the checksums that the first format keeps apart from them."""
+    """Return its packages, and the checksums that the first format keeps apart from them."""
     if len(lock) > MOST_CHARACTERS:
         raise _wrong(f"it has more than {MOST_CHARACTERS >> 20} Mi characters")
     try:
-        read = tomllib.loads(lock)
+        document = tomllib.loads(lock)
     except (ValueError, RecursionError) as error:  # its own error is a ValueError
         raise _wrong(f"it cannot be read: {error}") from error
-    packages, sums = read.get("package", []), read.get("metadata", {})
-    tables = isinstance(packages, list) and all(isinstance(each, dict) for each in packages)
+    packages, sums = document.get("package", []), document.get("metadata", {})
+    tables = isinstance(packages, list) and all(isinstance(package, dict) for package in packages)
     if not tables or not isinstance(sums, dict):
         raise _wrong("it is no table of packages")
     if len(packages) > MOST_CRATES:
@@ -125,20 +136,23 @@ def _check(package: dict[str, Any], registries: Collection[str]) -> None:
         )
 
 
-def _crate(package: dict[str, Any], sums: dict[str, str], named: set[str]) -> Crate:
+def _crate(package: dict[str, Any], sums: dict[str, str], names: set[str]) -> Crate:
     name, version, source = package["name"], package["version"], package["source"]
     checksum = package.get("checksum", sums.get(f"checksum {name} {version} ({source})"))
     if not isinstance(checksum, str) or CHECKSUM.fullmatch(checksum) is None:
         raise _wrong(f"it has no checksum of {name} {version}")
     needs = package.get("dependencies", [])
     return Crate(
-        name=name, version=version, source=source, checksum=checksum,
-        needs=tuple(each for each in needs if isinstance(each, str) and each in named),
-    )  # fmt: skip
+        name=name,
+        version=version,
+        source=source,
+        checksum=checksum,
+        needs=tuple(need for need in needs if isinstance(need, str) and need in names),
+    )
 
 
 def _ways_to_name(package: dict[str, Any]) -> Iterator[str]:
-    """How another package of the lock says that it needs this one."""
+    """Yield how another package of the lock says that it needs this one."""
     name, version = package["name"], package["version"]
     yield from (name, f"{name} {version}", f"{name} {version} ({package['source']})")
 

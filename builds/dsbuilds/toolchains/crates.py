@@ -74,20 +74,21 @@ class RegistryGate:
 
 
 def gate_for(registries: Collection[str], settings: str) -> RegistryGate:
-    """For the matrix's registries and those of cargo's settings."""
+    """Return the gate for the matrix's registries and those of cargo's settings."""
     try:
-        read = tomllib.loads(settings)
+        document = tomllib.loads(settings)
     except ValueError:  # cargo says it better
-        read = {}
+        document = {}
     mirrors = [
-        _table(each).get(key)
+        _table(mirror_table).get(key)
         for table, key in (("source", "registry"), ("registries", "index"))
-        for each in _table(read.get(table)).values()
+        for mirror_table in _table(document.get(table)).values()
     ]
-    urls = [*registries, *(each for each in mirrors if isinstance(each, str))]
+    urls = [*registries, *(mirror for mirror in mirrors if isinstance(mirror, str))]
     urls += CRATES_IO_HOSTS if CRATES_IO in registries else ()
     return RegistryGate(
-        allowed=dict(filter(None, map(_target, urls))), proxy=_table(read.get("http")).get("proxy")
+        allowed=dict(filter(None, map(_target, urls))),
+        proxy=_table(document.get("http")).get("proxy"),
     )
 
 
@@ -97,18 +98,18 @@ def _table(value: object) -> dict[str, Any]:
 
 def _target(url: str) -> tuple[Target, str] | None:
     try:
-        at = urlsplit(url.removeprefix("registry+").removeprefix("sparse+"))
-        port = at.port
+        address = urlsplit(url.removeprefix("registry+").removeprefix("sparse+"))
+        port = address.port
     except ValueError:  # no address, or a port that is none: cargo says it better
         return None
-    if at.hostname is None or at.scheme not in PORTS:
+    if address.hostname is None or address.scheme not in PORTS:
         return None
-    return (at.hostname, port or PORTS[at.scheme]), at.scheme
+    return (address.hostname, port or PORTS[address.scheme]), address.scheme
 
 
 @contextmanager
 def listening(gate: RegistryGate) -> Iterator[Path]:
-    """The folder to mount at ``GATE``."""
+    """Yield the folder to mount at ``GATE``."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -152,20 +153,20 @@ def _serve(gate: RegistryGate, client: socket.socket) -> None:
         return
     with closing(far):
         _answer(client, DONE)
-        there = threading.Thread(target=_copy, args=(client, far), daemon=True)
-        there.start()
+        upload = threading.Thread(target=_copy, args=(client, far), daemon=True)
+        upload.start()
         _copy(far, client)
-        there.join()
+        upload.join()
 
 
 def _read(client: socket.socket, size: int) -> bytes:
-    held = b""
-    while len(held) < size:
-        block = client.recv(size - len(held))
+    received = b""
+    while len(received) < size:
+        block = client.recv(size - len(received))
         if not block:
             raise EOFError
-        held += block
-    return held
+        received += block
+    return received
 
 
 def _answer(client: socket.socket, status: int) -> None:
@@ -173,19 +174,19 @@ def _answer(client: socket.socket, status: int) -> None:
 
 
 def _connected(gate: RegistryGate, target: Target) -> socket.socket:
-    """Directly, or through the user's own proxy."""
+    """Connect directly, or through the user's own proxy."""
     host, port = target
-    known = getproxies()
-    proxy = gate.proxy or known.get(gate.allowed[target]) or known.get("all")
+    proxies = getproxies()
+    proxy = gate.proxy or proxies.get(gate.allowed[target]) or proxies.get("all")
     if not proxy or proxy_bypass(host):
         return socket.create_connection(target, CONNECT_S)
-    at = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    if at.scheme != "http" or at.hostname is None:
-        raise OSError(f"a proxy has to be http://HOST:PORT, and not {at.scheme}")
-    words = f"{unquote(at.username or '')}:{unquote(at.password or '')}"
+    address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if address.scheme != "http" or address.hostname is None:
+        raise OSError(f"a proxy has to be http://HOST:PORT, and not {address.scheme}")
+    words = f"{unquote(address.username or '')}:{unquote(address.password or '')}"
     secret = {"Proxy-Authorization": f"Basic {base64.b64encode(words.encode()).decode()}"}
-    way = http.client.HTTPConnection(at.hostname, at.port or 1080, timeout=CONNECT_S)
-    way.set_tunnel(host, port, secret if at.username else {})
+    way = http.client.HTTPConnection(address.hostname, address.port or 1080, timeout=CONNECT_S)
+    way.set_tunnel(host, port, secret if address.username else {})
     way.connect()
     return way.sock
 
@@ -195,9 +196,9 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while block := source.recv(BLOCK):
             target.sendall(block)
-    for each, way in ((target, socket.SHUT_WR), (source, socket.SHUT_RD)):
+    for end, way in ((target, socket.SHUT_WR), (source, socket.SHUT_RD)):
         with suppress(OSError):
-            each.shutdown(way)
+            end.shutdown(way)
 
 
 CHECKSUMS = ".cargo-checksum.json"
@@ -215,76 +216,83 @@ BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.c
 def crates_for(
     engine: Engine, tree: Tree, toolset: ToolchainImage, log: Path, progress: Callable[[str], None]
 ) -> Path:
-    """The folder with every crate of the lock, each with the checksum that the lock has.
+    """Return the folder with every crate of the lock, each with the checksum that the lock has.
 
     The lock alone says which they are: neither the toolchain nor the rest of the tree counts.
     Where they come from, the matrix says: nothing is asked before the lock is checked.
     """
     lock = tree.read(CARGO_LOCK)
-    wanted = locked_crates(lock or "", toolset.registries)
+    crates = locked_crates(lock or "", toolset.registries)
     key = content_key([REVISION, lock])
     folder = builds_home() / ".crates" / key
     with exclusive(builds_home() / ".crates" / f"{key}.lock", Deadline.after(LIMIT_S)):
         if not folder.exists():
             progress("fetching the crates that Cargo.lock names")
-            _fetch(engine, wanted, tree.origin, toolset, folder, log)
+            _fetch(engine, crates, tree.origin, toolset, folder, log)
     return folder
 
 
 def _fetch(
     engine: Engine,
-    wanted: tuple[Crate, ...],
+    crates: tuple[Crate, ...],
     origin: str,
     toolset: ToolchainImage,
     folder: Path,
     log: Path,
 ) -> None:
     with temporary_folder(temporary_name(folder.parent, ".draft")) as draft:
-        out, asked = draft / "out", draft / "asked"
+        out, request = draft / "out", draft / "asked"
         with writing(draft):
             (out / "crates").mkdir(parents=True)
-            asked.mkdir()
-            for name, text in (("Cargo.toml", manifest(wanted)), ("Cargo.lock", lock_of(wanted)),
-                               ("lib.rs", "")):  # fmt: skip
-                (asked / name).write_text(text, encoding="utf-8")
-        if wanted:
-            _vendor(engine, toolset, out, asked, origin, log)
-            keep_wanted(out / "crates", wanted, origin, log)
-        sources = sources_of(wanted, VENDORED)
+            request.mkdir()
+            for name, text in (
+                ("Cargo.toml", manifest(crates)),
+                ("Cargo.lock", lock_of(crates)),
+                ("lib.rs", ""),
+            ):
+                (request / name).write_text(text, encoding="utf-8")
+        if crates:
+            _vendor(engine, toolset, out, request, origin, log)
+            keep_wanted(out / "crates", crates, origin, log)
+        sources = sources_of(crates, VENDORED)
         if sources:
             (out / "crates" / SOURCES).write_text(sources, encoding="utf-8")
         (out / "crates").rename(folder)
 
 
 def _vendor(
-    engine: Engine, toolset: ToolchainImage, out: Path, asked: Path, origin: str, log: Path
+    engine: Engine, toolset: ToolchainImage, out: Path, request: Path, origin: str, log: Path
 ) -> None:
     """The only container that reaches others for what a commit names; it runs none of it."""
     settings = _own_settings()
     own = {"/etc/dsbisect/cargo.toml": settings, CERTIFICATES: _own_certificates()}
-    volumes = [(out, "/build/out", "rw"), (SCRIPT, INSIDE, "ro"), (asked, "/build/asked", "ro")]
+    volumes = [(out, "/build/out", "rw"), (SCRIPT, INSIDE, "ro"), (request, "/build/asked", "ro")]
     volumes += [(path, inside, "ro") for inside, path in own.items() if path]
     gate = gate_for(toolset.registries, settings.read_text("utf-8") if settings else "")
     with (
         listening(gate) as folder,
         confined(
-            engine, toolset.fetcher(),
-            writable={out: LIMITS.disk_bytes}, volumes=(*volumes, (folder, GATE, "ro")),
-            purpose="crates", log=log, limits=LIMITS,
+            engine,
+            toolset.fetcher(),
+            writable={out: LIMITS.disk_bytes},
+            volumes=(*volumes, (folder, GATE, "ro")),
+            purpose="crates",
+            log=log,
+            limits=LIMITS,
         ) as (box, disk),
-    ):  # fmt: skip
-        done = box.execute(*bounded(LIMITS, INSIDE), limit_s=LIMITS.time_s, keep_bytes=SAID_BYTES)
+    ):
+        result = box.execute(*bounded(LIMITS, INSIDE), limit_s=LIMITS.time_s, keep_bytes=SAID_BYTES)
     if disk.look():
         most = LIMITS.disk_bytes >> 20
         raise UnbuildableError(f"unbuildable: its crates fill more than {most} MiB", log=log)
-    if not came_to_its_end(done):
+    if not came_to_its_end(result):
         raise _led_astray(gate, origin, log) or unfetched(
-            "\n".join([done.stderr, *gate.failed]), origin, log
+            "\n".join([result.stderr, *gate.failed]), origin, log
         )
 
 
 def _led_astray(gate: RegistryGate, origin: str, log: Path) -> UnbuildableError | None:
-    """The error that an index or a redirect named another host, if one did."""
+    """Return the error that an index or a redirect named another host, if one did."""
     if not gate.refused:
         return None
     host, port = gate.refused[0]
@@ -297,22 +305,24 @@ def _led_astray(gate: RegistryGate, origin: str, log: Path) -> UnbuildableError 
     )
 
 
-def keep_wanted(folder: Path, wanted: tuple[Crate, ...], origin: str, log: Path) -> None:
+def keep_wanted(folder: Path, crates: tuple[Crate, ...], origin: str, log: Path) -> None:
     """Keep the crates that are wanted and no others; UnbuildableError if one is missing.
 
     The lab's own manifest wants each crate as it comes, so cargo may bring more than a lock names:
     for systems or features that the tree's own manifests leave out.
     """
-    found = {path.name: _checksum(path) for path in folder.iterdir()}
-    missing = {crate.folder: crate.checksum for crate in wanted}
-    for name in found.keys() - missing.keys():
+    checksums = {path.name: _checksum(path) for path in folder.iterdir()}
+    missing = {crate.folder: crate.checksum for crate in crates}
+    for name in checksums.keys() - missing.keys():
         removed(folder / name)
-    differ = sorted(name for name in missing if found.get(name, "") != missing[name])
+    differ = sorted(name for name in missing if checksums.get(name, "") != missing[name])
     if differ:
         raise UnbuildableError(
             f"unbuildable: the crates of {origin} are not those of its Cargo.lock: "
-            f"{', '.join(differ[:5])}", log=log, lasting=False,
-        )  # fmt: skip
+            f"{', '.join(differ[:5])}",
+            log=log,
+            lasting=False,
+        )
 
 
 def _checksum(folder: Path) -> str:
@@ -324,13 +334,18 @@ def _checksum(folder: Path) -> str:
 
 
 def _own_certificates() -> Path | None:
-    """This machine's certificates: behind a company's proxy, more than the container's."""
+    """Return this machine's certificates: behind a company's proxy, more than the container's."""
     paths = ssl.get_default_verify_paths()
-    named = (os.environ.get("CARGO_HTTP_CAINFO"), paths.cafile, paths.openssl_cafile, *BUNDLES)
-    return next((Path(name) for name in named if name and Path(name).is_file()), None)
+    paths_named = (
+        os.environ.get("CARGO_HTTP_CAINFO"),
+        paths.cafile,
+        paths.openssl_cafile,
+        *BUNDLES,
+    )
+    return next((Path(name) for name in paths_named if name and Path(name).is_file()), None)
 
 
 def _own_settings() -> Path | None:
-    """The user's own mirrors for cargo, which the container would not see otherwise."""
+    """Return the user's own mirrors for cargo, which the container would not see otherwise."""
     home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
     return next((path for path in (home / "config.toml", home / "config") if path.is_file()), None)

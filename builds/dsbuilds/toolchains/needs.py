@@ -38,7 +38,7 @@ class View:
 
     files: Files
     places: Mapping[str, tuple[str, ...]]
-    found: AbstractSet[str]
+    traits: AbstractSet[str]
 
     def says(self, pattern: str, place: str) -> bool:
         texts = ((self.files(path) or "").replace("\\\n", " ") for path in self.places[place])
@@ -111,7 +111,7 @@ class Holds(Condition):
     trait: str
 
     def holds(self, view: View) -> bool:
-        return self.trait in view.found
+        return self.trait in view.traits
 
     @property
     def traits(self) -> frozenset[str]:
@@ -122,7 +122,7 @@ class Fails(Condition):
     without: str
 
     def holds(self, view: View) -> bool:
-        return self.without not in view.found
+        return self.without not in view.traits
 
     @property
     def traits(self) -> frozenset[str]:
@@ -133,7 +133,7 @@ class Either(Condition):
     either: tuple[str, ...]
 
     def holds(self, view: View) -> bool:
-        return not view.found.isdisjoint(self.either)
+        return not view.traits.isdisjoint(self.either)
 
     @property
     def traits(self) -> frozenset[str]:
@@ -156,7 +156,7 @@ KINDS = ("says", "silent", "has", "lacks", "crate", "trait", "without", "either"
 
 
 def _kind(condition: Mapping[str, object] | Condition) -> str | None:
-    """Which condition is meant, by the key that only this one has."""
+    """Return which condition is meant, by the key that only this one has."""
     keys = condition if isinstance(condition, Mapping) else type(condition).model_fields
     return next((kind for kind in KINDS if kind in keys), None)
 
@@ -191,32 +191,34 @@ class Eras(Value):
 
     @pydantic.model_validator(mode="after")
     def _names_are_known(self) -> Eras:
-        above: set[str] = set()
+        earlier: set[str] = set()
         for trait in self.traits:
-            named = frozenset[str]().union(*(each.traits for each in trait.when))
-            placed = {each.place for each in trait.when if isinstance(each, Says | Silent)}
-            unknown = [*sorted(named - above), *sorted(placed - self.places.keys())]
+            names = frozenset[str]().union(*(condition.traits for condition in trait.when))
+            placed = {
+                condition.place for condition in trait.when if isinstance(condition, Says | Silent)
+            }
+            unknown = [*sorted(names - earlier), *sorted(placed - self.places.keys())]
             if unknown:
                 raise ValueError(f"{trait.id}: no {', '.join(unknown)} above it")
-            if trait.id in above:
+            if trait.id in earlier:
                 raise ValueError(f"{trait.id}: a second time")
-            above.add(trait.id)
+            earlier.add(trait.id)
         return self
 
     def of(self, files: Files, left_out: AbstractSet[str] = frozenset()) -> tuple[Trait, ...]:
-        """The traits of a tree, without the optional parts that are left out."""
-        found: dict[str, Trait] = {}
+        """Return the traits of a tree, without the optional parts that are left out."""
+        traits: dict[str, Trait] = {}
         for trait in self.traits:
-            view = View(files=files, places=self.places, found=found.keys())
+            view = View(files=files, places=self.places, traits=traits.keys())
             if trait.gives.optional not in left_out and all(
                 condition.holds(view) for condition in trait.when
             ):
-                found[trait.id] = trait
-        return tuple(found.values())
+                traits[trait.id] = trait
+        return tuple(traits.values())
 
 
 def versions_of(crate: str, lock: str) -> list[str]:
-    """The versions in which a Cargo.lock of any format names a crate."""
+    """Return the versions in which a Cargo.lock of any format names a crate."""
     return re.findall(rf'^name = "{re.escape(crate)}"\nversion = "([^"]+)"', lock, re.MULTILINE)
 
 
@@ -229,14 +231,14 @@ HINT = "correct the file; its head says what each key means"
 
 
 def eras_of(product: str) -> Eras | None:
-    """Those of a product; None when the lab does not know how to build it."""
+    """Return those of a product; None when the lab does not know how to build it."""
     path = build_needs_file(product)
     return None if path is None else eras(path)
 
 
 @cache
 def eras(path: Path) -> Eras:
-    """The data of a file, read once; FileProblemsError says what is wrong in it."""
+    """Return the data of a file, read once; FileProblemsError says what is wrong in it."""
     return read_checked(path, Eras, hint=HINT)
 
 
@@ -257,7 +259,7 @@ class Needs:
 
 
 def product_of_tree(files: Files) -> str:
-    """Whose source it is; BuildError for one that the lab cannot build."""
+    """Return whose source it is; BuildError for one that the lab cannot build."""
     return _eras(files)[0]
 
 
@@ -267,19 +269,19 @@ def needs_of(files: Files, left_out: AbstractSet[str] = frozenset()) -> Needs:
     ``left_out`` names optional parts that it is to be built without.
     """
     files = cache(files)
-    product, known = _eras(files)
-    given = [trait.gives for trait in known.of(files, left_out)]
-    crates = [each.crates for each in given if each.crates is not None]
-    databases = [each.databases for each in given if each.databases]
+    product, eras = _eras(files)
+    gifts = [trait.gives for trait in eras.of(files, left_out)]
+    crates = [gift.crates for gift in gifts if gift.crates is not None]
+    databases = [gift.databases for gift in gifts if gift.databases]
     return Needs(
         product=product,
-        words=frozenset(word for each in given for word in each.offers),
+        words=frozenset(word for gift in gifts for word in gift.offers),
         crates=crates[-1] if crates else Crates.NONE,
-        flags=tuple(flag for each in given for flag in each.flags),
-        settings=tuple(setting for each in given for setting in each.settings),
-        optional=frozenset(each.optional for each in given if each.optional is not None),
+        flags=tuple(flag for gift in gifts for flag in gift.flags),
+        settings=tuple(setting for gift in gifts for setting in gift.settings),
+        optional=frozenset(gift.optional for gift in gifts if gift.optional is not None),
         databases=databases[-1] if databases else (),
-        notes=tuple(each.note for each in given if each.note is not None),
+        notes=tuple(gift.note for gift in gifts if gift.note is not None),
     )
 
 
@@ -288,10 +290,10 @@ def _eras(files: Files) -> tuple[str, Eras]:
         return files(path) is not None
 
     product = product_of_source(has)
-    known = eras_of(product) if product else None
-    if product is None or known is None:
+    eras = eras_of(product) if product else None
+    if product is None or eras is None:
         raise BuildError(
             f"unbuildable: {why_no_source(has) if product is None else product}",
             hint="name a repository of a product that the lab builds: docs/drivers.md",
         )
-    return product, known
+    return product, eras

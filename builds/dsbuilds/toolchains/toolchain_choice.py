@@ -16,11 +16,11 @@ from dsharness.yaml_files.problems import suggestion
 
 
 def preferred(product: str, files: Files, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, ...]:
-    """Those that were seen to fail with trees of this version come last."""
-    seen = seen_of_source(product, files)
-    if seen is None:
+    """Return those that were seen to fail with trees of this version come last."""
+    experience = seen_of_source(product, files)
+    if experience is None:
         return tuple(toolchains)
-    return tuple(seen.ordered(toolchains, lambda each: each.id))
+    return tuple(experience.ordered(toolchains, lambda toolchain: toolchain.id))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,17 +39,21 @@ class BuildChoice:
 
 def fitting(needs: Needs, toolchains: Sequence[Toolchain]) -> tuple[Toolchain, ...]:
     """Those that offer everything, in the matrix's order; BuildError says what is missing."""
-    found = tuple(each for each in toolchains if needs.words <= set(each.offers))
-    if not found:
-        lacking = {each.id: sorted(needs.words - set(each.offers)) for each in toolchains}
+    fits = tuple(toolchain for toolchain in toolchains if needs.words <= set(toolchain.offers))
+    if not fits:
+        lacking = {
+            toolchain.id: sorted(needs.words - set(toolchain.offers)) for toolchain in toolchains
+        }
         note = "; ".join(
-            f"{each.id} lacks {', '.join(lacking[each.id])}" for each in toolchains if each.offers
+            f"{toolchain.id} lacks {', '.join(lacking[toolchain.id])}"
+            for toolchain in toolchains
+            if toolchain.offers
         )
         raise BuildError(
             f"unbuildable: no toolchain fits this tree: {note or 'the matrix has none'}",
             hint="add one under `toolchains:` in the matrix: docs/builds.md",
         )
-    return found
+    return fits
 
 
 def choices_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[BuildChoice, ...]:
@@ -59,7 +63,10 @@ def choices_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[BuildChoi
     toolchains = preferred(whole.product, files, toolchains)
     choices, refused = [], None
     try:
-        choices += [BuildChoice(toolchain=each, needs=whole) for each in fitting(whole, toolchains)]
+        choices += [
+            BuildChoice(toolchain=toolchain, needs=whole)
+            for toolchain in fitting(whole, toolchains)
+        ]
     except BuildError as error:
         if not whole.optional:
             raise
@@ -68,8 +75,8 @@ def choices_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[BuildChoi
         less = without(files, whole.optional)
         try:
             choices += [
-                BuildChoice(toolchain=each, needs=less, left_out=whole.optional)
-                for each in fitting(less, toolchains)
+                BuildChoice(toolchain=toolchain, needs=less, left_out=whole.optional)
+                for toolchain in fitting(less, toolchains)
             ]
         except BuildError:
             if refused is not None:
@@ -78,7 +85,7 @@ def choices_of(files: Files, toolchains: Sequence[Toolchain]) -> tuple[BuildChoi
 
 
 def without(files: Files, parts: frozenset[str]) -> Needs:
-    """What a tree needs that is built without some of its parts, and says so."""
+    """Return what a tree needs that is built without some of its parts, and says so."""
     note = f"built without {', '.join(sorted(parts))}: it is optional, and could not be built"
     needs = needs_of(files, parts)
     return replace(needs, notes=(*needs.notes, note))
@@ -95,9 +102,13 @@ def for_range(
         [choice.toolchain for choice in choices if choice.left_out == choices[0].left_out]
         for choices in ends
     ]
-    common = [each for each in toolchains if all(each in choice for choice in orders)]
+    common = [
+        toolchain for toolchain in toolchains if all(toolchain in choice for choice in orders)
+    ]
     # One that failed with a version comes last among its ways: the end that it suits least decides.
-    common.sort(key=lambda each: max((choice.index(each) for choice in orders), default=0))
+    common.sort(
+        key=lambda toolchain: max((choice.index(toolchain) for choice in orders), default=0)
+    )
     note = None
     if not common:
         each_end = " and ".join(dict.fromkeys(choices[0].toolchain.id for choices in ends))
@@ -116,11 +127,11 @@ def for_databases(ends: Sequence[tuple[str, ...]]) -> tuple[str | None, str | No
     if not all(ends) or (all(len(end) == 1 for end in ends) and len(set(ends)) == 1):
         return None, None
     own = list(dict.fromkeys(end[0] for end in ends))
-    common = [each for each in ends[-1] if all(each in end for end in ends)]
+    common = [library for library in ends[-1] if all(library in end for end in ends)]
     if not common:
-        kept = " and ".join(own)
+        libraries = " and ".join(own)
         return None, (
-            f"no database library serves both ends: they keep their data in {kept}, so a "
+            f"no database library serves both ends: they keep their data in {libraries}, so a "
             "difference may come from that"
         )
     if len(own) == 1:
@@ -132,13 +143,13 @@ def for_databases(ends: Sequence[tuple[str, ...]]) -> tuple[str | None, str | No
 
 
 def named(name: str, toolchains: Sequence[Toolchain]) -> Toolchain:
-    known = {each.id: each for each in toolchains}
-    if name not in known:
+    by_id = {toolchain.id: toolchain for toolchain in toolchains}
+    if name not in by_id:
         raise MatrixError(
-            f"no toolchain {name!r} in the matrix.{suggestion(name, known)}",
-            hint=f"there are: {', '.join(known) or 'none'}",
+            f"no toolchain {name!r} in the matrix.{suggestion(name, by_id)}",
+            hint=f"there are: {', '.join(by_id) or 'none'}",
         )
-    return known[name]
+    return by_id[name]
 
 
 Made = TypeVar("Made")
@@ -151,7 +162,7 @@ def first_that_works(
     *,
     ends: bool = False,
 ) -> tuple[Made, BuildChoice]:
-    """What the first way made that works; the next is tried only where it may help.
+    """Return what the first way made that works; the next is tried only where it may help.
 
     ``ends``: of a range of which nothing is known. There another compiler may help, too; of the
     commits between, what one compiler refuses is broken.

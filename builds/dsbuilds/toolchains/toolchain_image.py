@@ -23,9 +23,18 @@ from dsimages.image_set import build_image
 
 LIMIT_S = 1800.0
 TOOLS = (
-    "gcc", "rustc", "rustc-web", "cargo", "cargo-web", "binutils", "make", "ccache",
-    "autoconf", "automake", "libtool",
-)  # fmt: skip
+    "gcc",
+    "rustc",
+    "rustc-web",
+    "cargo",
+    "cargo-web",
+    "binutils",
+    "make",
+    "ccache",
+    "autoconf",
+    "automake",
+    "libtool",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +51,19 @@ class ToolchainImage:
     registries: frozenset[str] = frozenset({CRATES_IO})  # from which a lock may take crates
 
     def fetcher(self) -> str:
-        """The image whose cargo fetches crates; made when it is asked for."""
+        """Return the image whose cargo fetches crates; made when it is asked for."""
         return self.reference if self.cargo is None else self.cargo()
 
 
 def toolset_of(
     engine: Engine, matrix: Matrix, toolchain: Toolchain, *, progress: Progress
 ) -> ToolchainImage:
-    """The toolchain's image: found, or built now."""
+    """Return the toolchain's image: found, or built now."""
     row = matrix.row(toolchain.row)
     runtime = build_image(engine, matrix, row, on_progress=progress)
     key = content_key([runtime.key, toolchain.packages])
     log = logs_home() / "toolchains" / f"{toolchain.id}-{key}.log"
-    at = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
 
     def make(reference: str) -> None:
         progress(f"installing the toolchain {toolchain.id}")
@@ -65,9 +74,9 @@ def toolset_of(
             labels=labels_of("toolchain", row=row.id, key=key),
             what=f"toolchain {toolchain.id}",
         )
-        build(at, recipe)
+        build(workshop, recipe)
 
-    reference = keyed_image(at, "toolchain", key, make)
+    reference = keyed_image(workshop, "toolchain", key, make)
     packages = manifest.packages_of(engine, reference, row.id, log)
     tools = {name: packages[name] for name in TOOLS if name in packages}
     return ToolchainImage(
@@ -85,7 +94,7 @@ def toolset_of(
 def _cargo(
     engine: Engine, matrix: Matrix, toolchain: Toolchain, progress: Progress
 ) -> Callable[[], str] | None:
-    """The one toolchain that fetches crates for all, where the matrix names it."""
+    """Return the one toolchain that fetches crates for all, where the matrix names it."""
     name = matrix.tools.cargo
     if name is None or name == toolchain.id:
         return None
@@ -95,12 +104,12 @@ def _cargo(
 
 
 def installer(family: Family) -> str:
-    """The script of the lab that installs packages on a family's systems."""
+    """Return the script of the lab that installs packages on a family's systems."""
     return "install-apt" if family is Family.APT else "install-dnf"
 
 
 def render(toolchain: Toolchain, family: Family) -> str:
-    """The Containerfile: the row's image and the toolchain's packages."""
+    """Return the Containerfile: the row's image and the toolchain's packages."""
     command = json.dumps([f"{LIBEXEC}/{installer(family)}", *toolchain.packages])
     return f"ARG BASE\nFROM ${{BASE}}\nRUN {command}\n"
 
@@ -108,18 +117,18 @@ def render(toolchain: Toolchain, family: Family) -> str:
 def check_tools(
     engine: Engine, matrix: Matrix, *, progress: Callable[[str], None]
 ) -> ToolchainImage:
-    """Found, or made now; MatrixError if the matrix names none."""
-    what = "that looks at packages and servers"
-    return own_tools(engine, matrix, matrix.tools.checks, "checks", what, progress=progress)
+    """Find it, or make it now; MatrixError if the matrix names none."""
+    purpose = "that looks at packages and servers"
+    return own_tools(engine, matrix, matrix.tools.checks, "checks", purpose, progress=progress)
 
 
 def own_tools(
-    engine: Engine, matrix: Matrix, name: str | None, key: str, what: str, *, progress: Progress
+    engine: Engine, matrix: Matrix, name: str | None, key: str, purpose: str, *, progress: Progress
 ) -> ToolchainImage:
-    """A toolchain of the lab's own, which the matrix names under a key of `tools`."""
+    """Return a toolchain of the lab's own, which the matrix names under a key of `tools`."""
     if name is None:
         raise MatrixError(
-            f"the matrix names no toolchain {what}",
+            f"the matrix names no toolchain {purpose}",
             hint=f"name one as `tools: {key}:`; docs/matrix.md",
         )
     return toolset_of(engine, matrix, named(name, matrix.toolchains), progress=progress)

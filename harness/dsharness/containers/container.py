@@ -91,25 +91,34 @@ class Container:
         limit_s: float = EXEC_LIMIT_S,
         keep_bytes: int | None = None,
         behind: tuple[str, ...] = (),
-        heard: Callable[[str], None] | None = None,
+        on_line: Callable[[str], None] | None = None,
         into: Path | None = None,
         into_bytes: int = MOST_FILE_BYTES,
     ) -> Completed:
         """Run a command inside; a failing command is the caller's to judge.
 
         ``keep_bytes`` bounds what is kept of a command that may say anything. ``behind`` are the
-        words of a program of this machine that starts it. ``heard`` gets each line as it comes,
+        words of a program of this machine that starts it. ``on_line`` gets each line as it comes,
         ``into`` all of standard output unchanged, and no more than ``into_bytes``.
         """
         flags = [*(["--user", user] if user else []), *(["--interactive"] if stdin else [])]
-        done = self.engine.podman(
-            "exec", *flags, self.name, *command,
-            stdin=stdin, deadline=Deadline.after(limit_s), log=self.log, keep_bytes=keep_bytes,
-            behind=behind, heard=heard, into=into, into_bytes=into_bytes,
-        )  # fmt: skip
-        if into is not None and done.overflowed:
+        result = self.engine.podman(
+            "exec",
+            *flags,
+            self.name,
+            *command,
+            stdin=stdin,
+            deadline=Deadline.after(limit_s),
+            log=self.log,
+            keep_bytes=keep_bytes,
+            behind=behind,
+            on_line=on_line,
+            into=into,
+            into_bytes=into_bytes,
+        )
+        if into is not None and result.overflowed:
             self._end_flood(into_bytes)
-        return done
+        return result
 
     def _end_flood(self, most_bytes: int) -> None:
         """End it with the command that wrote too much: that outlives the podman that started it."""
@@ -125,19 +134,19 @@ class Container:
         limit_s: float = EXEC_LIMIT_S,
     ) -> str:
         """Run a command that has to succeed; the error names ``what`` was being done."""
-        done = self.execute(*command, stdin=stdin, limit_s=limit_s)
-        if not done.ok and (error := self.overfilled()):
+        result = self.execute(*command, stdin=stdin, limit_s=limit_s)
+        if not result.ok and (error := self.overfilled()):
             raise error
-        if done.timed_out:
+        if result.timed_out:
             raise DeadlineError(f"{what}: {command[0]} timed out", log=self.log)
-        if not done.ok:
-            engines = done.status == PODMAN_FAILED and not self._executes()
+        if not result.ok:
+            engines = result.status == PODMAN_FAILED and not self._executes()
             kind = EngineError if engines else InstanceError
-            raise kind(f"{what}: {last_line(done)}", log=self.log)
-        return done.stdout
+            raise kind(f"{what}: {last_line(result)}", log=self.log)
+        return result.stdout
 
     def overfilled(self) -> InstanceError | None:
-        """The error that it was ended for what it wrote; None if it was not."""
+        """Return the error that it was ended for what it wrote; None if it was not."""
         if self.disk is None or self.disk.why is None:
             return None
         error = InstanceError(f"the container was ended: {self.disk.why}", log=self.log)
@@ -160,32 +169,34 @@ class Container:
         return self.state().running
 
     def state(self) -> State:
-        """What podman knows of it; a removed container is one that does not run."""
-        found = self.engine.podman("container", "inspect", "--format", "json", self.name)
-        if not found.ok:
+        """Return what podman knows of it; a removed container is one that does not run."""
+        result = self.engine.podman("container", "inspect", "--format", "json", self.name)
+        if not result.ok:
             return State(id="", pid=0, running=False, killed=True)
-        facts, own = json.loads(found.stdout)[0], self.disk is not None and self.disk.own_fault
-        now = facts["State"]
+        facts, own = json.loads(result.stdout)[0], self.disk is not None and self.disk.own_fault
+        state = facts["State"]
         return State(
             id=facts["Id"],
-            pid=now["Pid"],
-            running=now["Running"] or now.get("Paused", False),
-            paused=now.get("Paused", False),
-            killed=now.get("ExitCode") == KILLED and not now.get("OOMKilled", False) and not own,
+            pid=state["Pid"],
+            running=state["Running"] or state.get("Paused", False),
+            paused=state.get("Paused", False),
+            killed=state.get("ExitCode") == KILLED
+            and not state.get("OOMKilled", False)
+            and not own,
         )
 
     def neighbour(self) -> Container:
         """The container whose network namespace it is in; itself unless that is another one's."""
         form = ("--format", "{{.HostConfig.NetworkMode}}")
-        found = self.engine.podman("container", "inspect", *form, self.name).stdout.strip()
-        kind, _, name = found.partition(":")
+        mode = self.engine.podman("container", "inspect", *form, self.name).stdout.strip()
+        kind, _, name = mode.partition(":")
         return replace(self, name=name) if kind == "container" and name else self
 
     def move(self, cpus: tuple[int, ...]) -> None:
         """Let its processes run on these CPUs only; one that has ended has none to move."""
-        wanted = ",".join(map(str, cpus))
+        cpu_list = ",".join(map(str, cpus))
         try:
-            self.engine.must("update", "--cpuset-cpus", wanted, self.name, log=self.log)
+            self.engine.must("update", "--cpuset-cpus", cpu_list, self.name, log=self.log)
         except EngineError:
             if self.running:
                 raise
@@ -195,18 +206,21 @@ class Container:
         append_log(self.log, text)
 
     def output(self, lines: int = 400) -> str:
-        """The last lines that the container's main command printed."""
-        done = self.engine.podman("logs", "--tail", str(lines), self.name, keep_bytes=TAIL_BYTES)
-        return done.stdout + done.stderr
+        """Return the last lines that the container's main command printed."""
+        result = self.engine.podman("logs", "--tail", str(lines), self.name, keep_bytes=TAIL_BYTES)
+        return result.stdout + result.stderr
 
     def tail(self, path: str, lines: int = 40) -> str:
         """The end of a file inside, also when the container has ended; empty if there is none."""
         # The measured program wrote it: it may contain anything, of any size.
-        done = self.engine.podman(
-            "cp", f"{self.name}:{path}", "-",
-            deadline=Deadline.after(TAIL_LIMIT_S), keep_bytes=TAIL_BYTES,
-        )  # fmt: skip
-        text = plain(_file_in(done.stdout).rstrip("\0").replace("\0", "")) if done.ok else ""
+        result = self.engine.podman(
+            "cp",
+            f"{self.name}:{path}",
+            "-",
+            deadline=Deadline.after(TAIL_LIMIT_S),
+            keep_bytes=TAIL_BYTES,
+        )
+        text = plain(_file_in(result.stdout).rstrip("\0").replace("\0", "")) if result.ok else ""
         return "\n".join(text.splitlines()[-lines:])
 
     def commit(self, reference: str, labels: dict[str, str]) -> None:
@@ -222,20 +236,20 @@ class Container:
 
 
 def _file_in(archive: str) -> str:
-    """The content of the one regular file of a tar archive that was decoded as text."""
-    blocks, at = archive.encode(errors="replace"), 0
-    while blocks[at + TAR_KIND : at + TAR_KIND + 1] in TAR_ABOUT:
-        size = re.match(rb"[0-7]{1,11}", blocks[at + TAR_SIZE : at + TAR_SIZE + 11])
-        at += TAR_BLOCK + -(-int(size[0] if size else b"0", 8) // TAR_BLOCK) * TAR_BLOCK
-    if blocks[at + TAR_KIND : at + TAR_KIND + 1] not in TAR_FILE:
+    """Return the content of the one regular file of a tar archive that was decoded as text."""
+    blocks, position = archive.encode(errors="replace"), 0
+    while blocks[position + TAR_KIND : position + TAR_KIND + 1] in TAR_ABOUT:
+        size = re.match(rb"[0-7]{1,11}", blocks[position + TAR_SIZE : position + TAR_SIZE + 11])
+        position += TAR_BLOCK + -(-int(size[0] if size else b"0", 8) // TAR_BLOCK) * TAR_BLOCK
+    if blocks[position + TAR_KIND : position + TAR_KIND + 1] not in TAR_FILE:
         return ""
-    return blocks[at + TAR_BLOCK :].decode(errors="replace")
+    return blocks[position + TAR_BLOCK :].decode(errors="replace")
 
 
 def run_argv(
     image: str, name: str, options: Options, command: tuple[str, ...], *, detached: bool = True
 ) -> list[str]:
-    """The arguments of ``podman run``, the only one; pure, so that a test can read them."""
+    """Return the arguments of ``podman run``, the only one; pure, so that a test can read them."""
     flags: list[str] = ["run", "--detach" if detached else "--rm", "--name", name]
     flags += ["--label", LABEL, "--label", f"{OWNER}={owner_tag(os.getpid())}"]
     flags += ["--network", options.network] if options.network else []
@@ -259,7 +273,7 @@ def run_argv(
 
 
 def fresh_name(purpose: str) -> str:
-    """A container's name, by which `dsbisect clean` recognises it as the lab's."""
+    """Return a container's name, by which `dsbisect clean` recognises it as the lab's."""
     return f"{PREFIX}{purpose}-{secrets.token_hex(4)}"
 
 
@@ -272,22 +286,22 @@ def finished(
     options: Options,
 ) -> Completed:
     """Run a container to its end; it is removed, also when it is cut short."""
-    name, ended = fresh_name(purpose), False
+    name, has_ended = fresh_name(purpose), False
     labelled = _labelled(engine, options, keep=False)
     try:
-        done = engine.podman(
+        result = engine.podman(
             *run_argv(image, name, labelled, command, detached=False),
             deadline=Deadline.after(limit_s),
-        )  # fmt: skip
-        ended = done.ok
+        )
+        has_ended = result.ok
     finally:
-        if not ended:
+        if not has_ended:
             remove(engine, name)
-    return done
+    return result
 
 
 def _labelled(engine: Engine, options: Options, *, keep: bool) -> Options:
-    """The options with the limits that this engine keeps; others would only be claimed."""
+    """Return the options with the limits that this engine keeps; others would only be claimed."""
     return replace(
         options,
         labels=(*options.labels, (KEPT, str(int(keep)))),
@@ -308,28 +322,29 @@ def running(
 ) -> Iterator[Container]:
     """Start a container and remove it at the end, even when the start fails half-way."""
     name = fresh_name(purpose)
-    asked = options or Options()
-    labelled = _labelled(engine, asked, keep=keep)
+    given_options = options or Options()
+    labelled = _labelled(engine, given_options, keep=keep)
     try:
-        done = engine.podman(
+        result = engine.podman(
             *run_argv(image, name, labelled, command),
-            deadline=Deadline.after(START_LIMIT_S), log=log,
-        )  # fmt: skip
-        if not done.ok:
-            raise _start_error(image, asked.network, done, log)
+            deadline=Deadline.after(START_LIMIT_S),
+            log=log,
+        )
+        if not result.ok:
+            raise _start_error(image, given_options.network, result, log)
         box = Container(engine=engine, name=name, log=log)
-        if asked.disk_bytes is None:
+        if given_options.disk_bytes is None:
             yield box
             return
-        with disk_watch(engine, name, asked.disk_bytes) as disk:
+        with disk_watch(engine, name, given_options.disk_bytes) as disk:
             yield replace(box, disk=disk)
     finally:
         if not keep:
             remove(engine, name)
 
 
-def _start_error(image: str, network: str | None, done: Completed, log: Path) -> DsbisectError:
-    last = last_line(done)
+def _start_error(image: str, network: str | None, result: Completed, log: Path) -> DsbisectError:
+    last = last_line(result)
     if "image not known" in last or "no such image" in last.lower():
         return ImageError(
             f"image {image} is not here: {last}",
@@ -342,7 +357,7 @@ def _start_error(image: str, network: str | None, done: Completed, log: Path) ->
             hint="another --network may work: host, container:NAME or one of `podman network ls`",
             log=log,
         )
-    if done.status in NO_COMMAND:
+    if result.status in NO_COMMAND:
         return InstanceError(
             f"a container of {image} did not start: {last}",
             hint="the image lacks the command, or a library that it needs",

@@ -52,13 +52,13 @@ class DiskWatch:
         return self.exceeded or self.flood_bytes is not None
 
     def look(self, folders: tuple[Path, ...]) -> bool:
-        """Whether it is to be ended."""
-        now = {each: _room(each) for each in folders}
-        self._first, self._room = self._first or now, self._room or now
-        if any(self._room[each] - now[each] > self.most_bytes for each in folders):
+        """Return whether it is to be ended."""
+        rooms = {folder: _room(folder) for folder in folders}
+        self._first, self._room = self._first or rooms, self._room or rooms
+        if any(self._room[folder] - rooms[folder] > self.most_bytes for folder in folders):
             self.exceeded = written(self.engine, folders) > self.most_bytes
-            self._room = now
-        self.short = any(now[each] < LEAST_ROOM < self._first[each] / 2 for each in folders)
+            self._room = rooms
+        self.short = any(rooms[folder] < LEAST_ROOM < self._first[folder] / 2 for folder in folders)
         return self.exceeded or self.short
 
 
@@ -69,34 +69,36 @@ def _room(folder: Path) -> int:
 
 
 def written(engine: Engine, folders: tuple[Path, ...]) -> int:
-    """Bytes on disk below the folders; what cannot be counted in time is endless.
+    """Return bytes on disk below the folders; what cannot be counted in time is endless.
 
     Of a rootless container, only its own users may look at all of them.
     """
     behind = ("podman", "unshare") if engine.rootless else ()
     total = 0
     for form, unit in (("--block-size=1", 1), ("--inodes", ENTRY_BYTES)):
-        done = run(
+        result = run(
             [*behind, "du", "--summarize", "--total", form, "--", *map(str, folders)],
-            env=engine.environment, deadline=Deadline.after(COUNT_S), cleanup=True,
-        )  # fmt: skip
-        count = done.stdout.splitlines()[-1:]
-        total += int(count[0].split()[0]) * unit if count and not done.timed_out else ENDLESS
+            env=engine.environment,
+            deadline=Deadline.after(COUNT_S),
+            cleanup=True,
+        )
+        count = result.stdout.splitlines()[-1:]
+        total += int(count[0].split()[0]) * unit if count and not result.timed_out else ENDLESS
     return total
 
 
 def folders_of(engine: Engine, name: str) -> tuple[Path, ...]:
     """Where a container's files are: its own layer, and what it may write to of its volumes."""
-    found = engine.podman("container", "inspect", "--format", "json", name, cleanup=True)
-    facts = json.loads(found.stdout)[0] if found.ok else {}
+    result = engine.podman("container", "inspect", "--format", "json", name, cleanup=True)
+    facts = json.loads(result.stdout)[0] if result.ok else {}
     layer = (facts.get("GraphDriver", {}).get("Data") or {}).get("UpperDir")
-    volumes = [each["Source"] for each in facts.get("Mounts", ()) if each["RW"]]
-    return tuple(Path(each) for each in (layer, *volumes) if each)
+    volumes = [mount["Source"] for mount in facts.get("Mounts", ()) if mount["RW"]]
+    return tuple(Path(path) for path in (layer, *volumes) if path)
 
 
 @contextmanager
 def disk_watch(engine: Engine, name: str, most_bytes: int) -> Iterator[DiskWatch]:
-    """Looks at a container that runs; it is killed when it has written more than it may."""
+    """Watch a container that runs; it is killed when it has written more than it may."""
     watch, ended = DiskWatch(engine=engine, most_bytes=most_bytes), threading.Event()
 
     def look() -> None:

@@ -44,7 +44,7 @@ class LeastRoom:
 
 
 def no_room(place: Path) -> bool:
-    """Whether so little can be written there now; a quota and a want of inodes count too."""
+    """Return whether so little can be written there now; a quota and a want of inodes count too."""
     if not place.is_dir():
         return False
     try:
@@ -107,14 +107,14 @@ class ImageExchange(Protocol):
     """
 
     def take(self, kind: str, key: str, reference: str, use: Callable[[], T]) -> T | None:
-        """What ``use`` makes of another machine's image, which is here under ``reference``.
+        """Return what ``use`` makes of another machine's image, which is here under ``reference``.
 
         None where there is none, or where it is not what it should be.
         """
         ...
 
     def give(
-        self, kind: str, key: str, lay: Callable[[], AbstractContextManager[str]], *, made: bool
+        self, kind: str, key: str, lay: Callable[[], AbstractContextManager[str]], *, is_new: bool
     ) -> None:
         """Let others have what was made here; what was found only if they have none yet.
 
@@ -154,16 +154,24 @@ class Engine:
         cleanup: bool = False,
         keep_bytes: int | None = None,
         behind: tuple[str, ...] = (),
-        heard: Callable[[str], None] | None = None,
+        on_line: Callable[[str], None] | None = None,
         into: Path | None = None,
         into_bytes: int = MOST_FILE_BYTES,
     ) -> Completed:
         """Run podman, ``behind`` another program's words if there are some."""
         return self._call(
-            "podman", args, deadline, stdin, log,
-            cleanup=cleanup, keep_bytes=keep_bytes, behind=behind, heard=heard, into=into,
+            "podman",
+            args,
+            deadline,
+            stdin,
+            log,
+            cleanup=cleanup,
+            keep_bytes=keep_bytes,
+            behind=behind,
+            on_line=on_line,
+            into=into,
             into_bytes=into_bytes,
-        )  # fmt: skip
+        )
 
     def buildah(
         self,
@@ -178,23 +186,23 @@ class Engine:
         )
 
     def must(self, *args: str, deadline: Deadline | None = None, log: Path | None = None) -> str:
-        """Podman's standard output, or an EngineError with its message."""
-        done = self.podman(*args, deadline=deadline, log=log)
-        if not done.ok:
+        """Return podman's standard output, or raise an EngineError with its message."""
+        result = self.podman(*args, deadline=deadline, log=log)
+        if not result.ok:
             raise EngineError(
-                f"podman {args[0]} failed: {last_line(done)}",
+                f"podman {args[0]} failed: {last_line(result)}",
                 hint="`dsbisect doctor` checks the container engine",
                 log=log,
             )
-        return done.stdout.strip()
+        return result.stdout.strip()
 
     def images(self, *flags: str) -> str:
         """What `podman images` lists; it stumbles over an image that goes meanwhile, so again."""
         for _ in range(LISTING_TRIES):
-            done = self.podman("images", *flags)
-            if done.ok:
-                return done.stdout.strip()
-            if "image not known" not in done.stderr:
+            result = self.podman("images", *flags)
+            if result.ok:
+                return result.stdout.strip()
+            if "image not known" not in result.stderr:
                 break
         return self.must("images", *flags)
 
@@ -209,13 +217,13 @@ class Engine:
         cleanup: bool,
         keep_bytes: int | None,
         behind: tuple[str, ...] = (),
-        heard: Callable[[str], None] | None = None,
+        on_line: Callable[[str], None] | None = None,
         into: Path | None = None,
         into_bytes: int = MOST_FILE_BYTES,
     ) -> Completed:
         places = self._disks() if program == "buildah" and args[0] == "build" else ()
         with least_room(places) as room:
-            done = run(
+            result = run(
                 [*behind, program, *args],
                 cwd=_quiet_folder(),
                 deadline=deadline,
@@ -224,15 +232,15 @@ class Engine:
                 log=log,
                 cleanup=cleanup,
                 keep_bytes=keep_bytes,
-                heard=heard,
+                on_line=on_line,
                 into=into,
                 into_bytes=into_bytes,
             )
         # If the clean-up also finds the disk full, keep the first error.
         if (
-            not done.ok
+            not result.ok
             and not cleanup
-            and says_disk_full(f"{done.stdout}\n{done.stderr}")
+            and says_disk_full(f"{result.stdout}\n{result.stderr}")
             and (args[0] in OWN_WORDS or room.is_short or any(map(no_room, self._disks())))
         ):
             raise DiskFullError(
@@ -241,19 +249,19 @@ class Engine:
                 "the next run resumes where this one stopped",
                 log=log,
             )
-        if done.status < 0 and not done.timed_out and not cleanup:
+        if result.status < 0 and not result.timed_out and not cleanup:
             raise EngineError(
-                f"{program} {args[0]} was killed by signal {-done.status}",
+                f"{program} {args[0]} was killed by signal {-result.status}",
                 hint="was there too little memory? The same command continues from what is stored",
                 log=log,
             )
-        return done
+        return result
 
     def _disks(self) -> tuple[Path, ...]:
-        """Where the engine, and what runs in its containers, writes."""
-        asked = ["podman", "info", "--format", "{{.Store.GraphRoot}}\n{{.Store.RunRoot}}"]
-        done = run(asked, env=self.environment, cleanup=True)
-        own = [Path(line) for line in done.stdout.splitlines()] if done.ok else []
+        """Return where the engine, and what runs in its containers, writes."""
+        command = ["podman", "info", "--format", "{{.Store.GraphRoot}}\n{{.Store.RunRoot}}"]
+        result = run(command, env=self.environment, cleanup=True)
+        own = [Path(line) for line in result.stdout.splitlines()] if result.ok else []
         temporary = Path(os.environ.get("TMPDIR") or "/var/tmp")  # noqa: S108 - the engine's own
         return *own, temporary, cache_home()
 
@@ -263,12 +271,12 @@ def _quiet_folder() -> Path | None:
     return next((folder for folder in (logs_home(), cache_home()) if folder.is_dir()), None)
 
 
-def last_line(done: Completed) -> str:
-    """The line of a failed command that most likely says why."""
-    if done.timed_out:
+def last_line(result: Completed) -> str:
+    """Return the line of a failed command that most likely says why."""
+    if result.timed_out:
         return "it timed out"
-    if done.overflowed:
+    if result.overflowed:
         return "its output is too large"
-    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    lines = [line for line in (result.stderr or result.stdout).splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("Error", "error", "E:"))]
-    return (errors or lines or [f"exit status {done.status}"])[-1]
+    return (errors or lines or [f"exit status {result.status}"])[-1]

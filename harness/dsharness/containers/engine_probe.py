@@ -41,7 +41,7 @@ _TOP = ("bin", "lib", "lib64")
 
 @contextmanager
 def root_folder(host: Path = Path("/")) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """A root file system and the ``--volume`` flags that fill it with the host's programs."""
+    """Yield a root file system and the ``--volume`` flags that fill it with the host's programs."""
     with scratch_folder("trial") as folder:
         root = Path(folder)
         for name in ("usr", "proc", "sys", "dev", "etc", "tmp", "run"):
@@ -58,36 +58,46 @@ def root_folder(host: Path = Path("/")) -> Iterator[tuple[Path, tuple[str, ...]]
 
 def run_trial(configuration: Path | None, *flags: str, command: tuple[str, ...]) -> Completed:
     """Run one of the host's programs in a container and wait for its end."""
-    name, ended = fresh_name("trial"), False
+    name, has_ended = fresh_name("trial"), False
     env = {"CONTAINERS_CONF": str(configuration)} if configuration else {}
     with root_folder() as (root, volumes):
         options = Options(memory=None, extra=(*volumes, *flags, "--rootfs"))
         inside = (find_tool(command[0]), *command[1:])
         argv = run_argv(str(root), name, options, inside, detached=False)
         try:
-            done = run(["podman", *argv], deadline=Deadline.after(TRIAL_LIMIT_S), env=env)
-            ended = done.ok
+            result = run(["podman", *argv], deadline=Deadline.after(TRIAL_LIMIT_S), env=env)
+            has_ended = result.ok
         finally:
-            if not ended:
+            if not has_ended:
                 run(["podman", *remove_argv(name)], env=env, cleanup=True)
-    return done
+    return result
 
 
 def try_build(engine: Engine) -> str | None:
-    """None if buildah runs a step and keeps its image, otherwise its message; cleans up."""
+    """Return None if buildah runs a step and keeps its image, otherwise its message; cleans up."""
     with root_folder() as (root, volumes), scratch_folder("trial") as folder:
-        recipe, written = Path(folder) / "Containerfile", Path(folder) / "id"
+        recipe, id_file = Path(folder) / "Containerfile", Path(folder) / "id"
         steps = ("FROM scratch", "COPY . /", f"LABEL {LABEL}", f'RUN ["{find_tool("true")}"]')
         recipe.write_text("\n".join(steps) + "\n", encoding="utf-8")
-        done = engine.buildah(
-            "build", "--network", "host", "--no-cache", *engine.build_flags, *volumes,
-            "--security-opt", "label=disable", "--iidfile", str(written),
-            "--file", str(recipe), str(root),
+        result = engine.buildah(
+            "build",
+            "--network",
+            "host",
+            "--no-cache",
+            *engine.build_flags,
+            *volumes,
+            "--security-opt",
+            "label=disable",
+            "--iidfile",
+            str(id_file),
+            "--file",
+            str(recipe),
+            str(root),
             deadline=Deadline.after(TRIAL_LIMIT_S),
-        )  # fmt: skip
-        if done.ok:
-            engine.buildah("rmi", written.read_text(encoding="utf-8").strip(), cleanup=True)
-    return None if done.ok else last_line(done)
+        )
+        if result.ok:
+            engine.buildah("rmi", id_file.read_text(encoding="utf-8").strip(), cleanup=True)
+    return None if result.ok else last_line(result)
 
 
 def try_metering(engine: Engine) -> str:
@@ -95,9 +105,14 @@ def try_metering(engine: Engine) -> str:
     with root_folder() as (root, volumes), scratch_folder("trial") as folder:
         options = Options(memory=None, extra=(*volumes, "--rootfs"))
         with running(
-            engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
-            purpose="doctor", log=Path(folder) / "log", options=options,
-        ) as box:  # fmt: skip
+            engine,
+            str(root),
+            find_tool("sleep"),
+            str(TRIAL_LIMIT_S),
+            purpose="doctor",
+            log=Path(folder) / "log",
+            options=options,
+        ) as box:
             state = box.state()
             try:
                 meter = meter_for(state.pid, state.id)
@@ -108,16 +123,21 @@ def try_metering(engine: Engine) -> str:
 
 
 def moves_cpus(engine: Engine) -> bool:
-    """Whether a running container can be given another CPU; podman before 4.3 cannot."""
+    """Return whether a running container can be given another CPU; podman before 4.3 cannot."""
     cpus = sorted(os.sched_getaffinity(0))
     if not engine.pins_cpus or len(cpus) < 2:
         return False
     with root_folder() as (root, volumes), scratch_folder("trial") as folder:
         options = Options(memory=None, cpus=(cpus[0],), extra=(*volumes, "--rootfs"))
         with running(
-            engine, str(root), find_tool("sleep"), str(TRIAL_LIMIT_S),
-            purpose="trial", log=Path(folder) / "log", options=options,
-        ) as box:  # fmt: skip
+            engine,
+            str(root),
+            find_tool("sleep"),
+            str(TRIAL_LIMIT_S),
+            purpose="trial",
+            log=Path(folder) / "log",
+            options=options,
+        ) as box:
             try:
                 box.move((cpus[-1],))
                 status = Path(f"/proc/{box.state().pid}/status").read_text(encoding="utf-8")
@@ -127,31 +147,33 @@ def moves_cpus(engine: Engine) -> bool:
 
 
 def read_inside(configuration: Path | None, *paths: str) -> str:
-    """The contents of some files in a container with its own network."""
+    """Return the contents of some files in a container with its own network."""
     return run_trial(configuration, command=("cat", *paths)).stdout
 
 
 def try_container(configuration: Path | None, *flags: str) -> str | None:
-    """None if a container starts and ends well, otherwise podman's message."""
-    done = run_trial(configuration, *flags, command=("true",))
-    return None if done.ok else last_line(done)
+    """Return None if a container starts and ends well, otherwise podman's message."""
+    result = run_trial(configuration, *flags, command=("true",))
+    return None if result.ok else last_line(result)
 
 
 def pins_cpus(configuration: Path | None, cpu: int) -> bool:
-    """Whether a container that is pinned to one CPU stays there."""
-    done = run_trial(configuration, "--cpuset-cpus", str(cpu), command=("cat", "/proc/self/status"))
-    return done.ok and allowed_cpus(done.stdout) == str(cpu)
+    """Return whether a container that is pinned to one CPU stays there."""
+    result = run_trial(
+        configuration, "--cpuset-cpus", str(cpu), command=("cat", "/proc/self/status")
+    )
+    return result.ok and allowed_cpus(result.stdout) == str(cpu)
 
 
 def limits_memory(configuration: Path | None) -> bool:
-    """Whether a container's bound on memory is there to be seen inside."""
+    """Return whether a container's bound on memory is there to be seen inside."""
     # One of the two files is always missing, so cat's status says nothing.
-    done = run_trial(configuration, "--memory", str(MEMORY_BYTES), command=("cat", *MEMORY_FILES))
-    return str(MEMORY_BYTES) in done.stdout.split()
+    result = run_trial(configuration, "--memory", str(MEMORY_BYTES), command=("cat", *MEMORY_FILES))
+    return str(MEMORY_BYTES) in result.stdout.split()
 
 
 def allowed_cpus(status: str) -> str:
-    """The CPU list of a /proc/PID/status."""
+    """Return the CPU list of a /proc/PID/status."""
     for line in status.splitlines():
         name, _, value = line.partition(":")
         if name == "Cpus_allowed_list":
@@ -178,9 +200,9 @@ class EngineConfig:
         }
         tables = {"engine": engine, "containers": containers}
         return {
-            name: kept
+            name: entries
             for name, table in tables.items()
-            if (kept := {key: value for key, value in table.items() if value})
+            if (entries := {key: value for key, value in table.items() if value})
         }
 
     @property
@@ -213,7 +235,7 @@ def configurations(limits: tuple[int, int]) -> Iterator[EngineConfig]:
 
 
 def write_configuration(config: EngineConfig) -> Path | None:
-    """The machine's and the user's settings with these on top, in a file of the lab's.
+    """Return the machine's and the user's settings with these on top, in a file of the lab's.
 
     Its name is that of its content: what a running search uses is never changed by another
     process, whose limits may be lower. None when it changes nothing: podman then reads its own.
@@ -247,13 +269,13 @@ def write_own(path: Path, text: str) -> None:
 def merge_settings(
     layers: Sequence[Mapping[str, object]], config: EngineConfig
 ) -> dict[str, object]:
-    """Later layers win, key by key in each table, as podman itself merges them."""
+    """Merge layers key by key in each table, as podman itself does; later ones win."""
     merged: dict[str, object] = {}
     for layer in [*layers, config.settings]:
         for table, values in layer.items():
-            known = merged.get(table)
-            if isinstance(known, dict) and isinstance(values, dict):
-                merged[table] = {**known, **values}
+            earlier = merged.get(table)
+            if isinstance(earlier, dict) and isinstance(values, dict):
+                merged[table] = {**earlier, **values}
             else:
                 merged[table] = values
     return merged
@@ -294,9 +316,9 @@ def detect(*, fresh: bool = False) -> Engine:
     memory = config_home() / "engine.json"
     key = content_key([FORMAT, _version(), os.getuid(), hard_limits(), os.environ.get("PATH", "")])
     if not fresh:
-        known = _recall(memory, key)
-        if known is not None:
-            return known
+        remembered_engine = _recall(memory, key)
+        if remembered_engine is not None:
+            return remembered_engine
     engine = _probe()
     remembered = {**asdict(engine), "configuration": str(engine.configuration or "")}
     write_own(memory, json.dumps({"key": key, "engine": remembered}, indent=2) + "\n")
@@ -370,7 +392,7 @@ def _describe(config: EngineConfig, configuration: Path | None, complaints: list
 
 
 def _version() -> str:
-    done = run(["podman", "--version"])
-    if not done.ok:
-        raise EngineError(f"podman --version failed: {last_line(done)}")
-    return done.stdout.split()[-1]
+    result = run(["podman", "--version"])
+    if not result.ok:
+        raise EngineError(f"podman --version failed: {last_line(result)}")
+    return result.stdout.split()[-1]

@@ -22,7 +22,7 @@ YOUNG_S = 60.0  # one that was just made may not be locked yet
 
 
 def private(folder: Path) -> Path:
-    """A folder of the lab's own, made when it is not there, and closed to other users."""
+    """Return a folder of the lab's own, made when it is not there, and closed to other users."""
     with writing(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_mode & 0o077 and folder.stat().st_uid == os.geteuid():
@@ -45,7 +45,7 @@ def scratch_folder(kind: str, place: Path | None = None) -> Iterator[Path]:
 
 
 def _remove_left(parent: Path) -> None:
-    """This user's folders that no process holds any more."""
+    """Return this user's folders that no process holds any more."""
     for folder in parent.glob(f"{SCRATCH}*"):
         with contextlib.suppress(OSError):  # another process may be removing it
             facts = folder.lstat()
@@ -57,7 +57,7 @@ def _remove_left(parent: Path) -> None:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """BlockingIOError, which is an OSError, if a process has it.
+    """Raise BlockingIOError, which is an OSError, if a process has it.
 
     The kernel releases the lock however a process ends.
     """
@@ -70,7 +70,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def refuse_precious(folder: Path, precious: Sequence[Path]) -> None:
-    """UsageError when removing a folder would take one of these with it."""
+    """Raise UsageError when removing a folder would take one of these with it."""
     real = folder.resolve()
     for path in precious:
         if path.resolve().is_relative_to(real):
@@ -81,7 +81,7 @@ def refuse_precious(folder: Path, precious: Sequence[Path]) -> None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes on disk of all files below; what vanishes meanwhile counts nothing."""
+    """Return bytes on disk of all files below; what vanishes meanwhile counts nothing."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

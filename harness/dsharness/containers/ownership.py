@@ -53,22 +53,22 @@ class Found:
 
 
 def found(engine: Engine) -> list[Found]:
-    """All containers of the lab that this user's podman knows."""
-    listed = engine.must("ps", "--all", "--filter", f"label={LABEL}", "--format", "json")
+    """Return all containers of the lab that this user's podman knows."""
+    containers = engine.must("ps", "--all", "--filter", f"label={LABEL}", "--format", "json")
     return [
         Found(
             name=entry["Names"][0],
             owned=lives(entry["Labels"].get(OWNER, "")),
             kept=entry["Labels"].get(KEPT) == "1",
         )
-        for entry in json.loads(listed or "[]") or ()
+        for entry in json.loads(containers or "[]") or ()
         # A user's own container of one of the lab's images inherits the labels.
         if entry["Names"][0].startswith(PREFIX)
     ]
 
 
 def lives(owner: str) -> bool:
-    """Whether the process of a tag still runs; only its own machine can tell."""
+    """Return whether the process of a tag still runs; only its own machine can tell."""
     process = owner.partition("@")[0]
     if not process.isdigit():
         return False
@@ -76,7 +76,7 @@ def lives(owner: str) -> bool:
 
 
 def _hidden(pid: int) -> bool:
-    """A process of another user's, where /proc shows none of those (hidepid)."""
+    """Return a process of another user's, where /proc shows none of those (hidepid)."""
     if Path(f"/proc/{pid}").exists():
         return False
     try:
@@ -89,7 +89,7 @@ def _hidden(pid: int) -> bool:
 
 
 def owner_tag(pid: int) -> str:
-    """A process id that cannot be mistaken for its successor's: pid@start-time."""
+    """Return a process id that cannot be mistaken for its successor's: pid@start-time."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
@@ -131,7 +131,7 @@ class ListedImage(TypedDict, total=False):
 
 
 def lab_images(engine: Engine) -> list[LabImage]:
-    """The lab's images, the ones that stand on others first."""
+    """Return the lab's images, the ones that stand on others first."""
     listed = _listed(engine, "--filter", f"label={LABEL}")
     if not listed:
         return []
@@ -158,7 +158,7 @@ def lab_image(entry: ListedImage, sizes: Mapping[str, int]) -> LabImage | None:
 
 
 def own_bytes(images: list[Layers]) -> dict[str, int]:
-    """Each image's size without that of the largest other image it stands on."""
+    """Return each image's size without that of the largest other image it stands on."""
     by_stack = {image.stack: image.size for image in images}
 
     def below(image: Layers) -> int:
@@ -223,13 +223,13 @@ class CleanupScope:
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        chosen = {Kind.CONTAINER}
-        chosen |= {Kind.GOLDEN} if self.golden else set()
-        chosen |= set(MADE) if self.builds else set()
-        chosen |= set(IMAGES) if self.images else set()
-        chosen |= {Kind.CACHE} if self.cache else set()
-        chosen |= {Kind.CONFIG} if self.config else set()
-        return frozenset(chosen)
+        kinds = {Kind.CONTAINER}
+        kinds |= {Kind.GOLDEN} if self.golden else set()
+        kinds |= set(MADE) if self.builds else set()
+        kinds |= set(IMAGES) if self.images else set()
+        kinds |= {Kind.CACHE} if self.cache else set()
+        kinds |= {Kind.CONFIG} if self.config else set()
+        return frozenset(kinds)
 
 
 def removable(
@@ -239,7 +239,7 @@ def removable(
     protected: Sequence[Path] = (),
     alone: bool = True,
 ) -> list[Leftover]:
-    """All that ``choice`` names, in the order of removal; changes nothing.
+    """Return all that ``choice`` names, in the order of removal; changes nothing.
 
     ``protected`` are files that must survive: a cache folder that holds one is refused. Unless
     this process is ``alone`` in the cache, only orphaned containers go.
@@ -248,8 +248,8 @@ def removable(
     busy = not choice.force and (not alone or any(box.owned for box in boxes))
     things = [container(box, force=choice.force) for box in boxes]
     if engine and choice.kinds & set(IMAGES):
-        wanted = (image for image in lab_images(engine) if Kind(image.kind) in choice.kinds)
-        things += [named for image in wanted for named in by_name(image)]
+        images = (image for image in lab_images(engine) if Kind(image.kind) in choice.kinds)
+        things += [image_name for image in images for image_name in by_name(image)]
     if choice.builds:
         things += _cached(Kind.BUILDS, ("builds",), protected)
     if choice.cache:
@@ -267,7 +267,7 @@ def container(box: Found, *, force: bool) -> Leftover:
 
 
 def by_name(image: LabImage) -> list[Leftover]:
-    """One entry for each name; the bytes go with the last."""
+    """Yield one entry for each name; the bytes go with the last."""
     names = image.names or (image.id,)
     return [
         Leftover(kind=Kind(image.kind), name=name, size=image.own_bytes if name == names[-1] else 0)
@@ -297,8 +297,8 @@ def _remove(engine: Engine | None, thing: Leftover) -> str:
     if thing.kind is Kind.CONTAINER:
         remove(engine, thing.name)
         return "podman could not remove it" if _exists(engine, thing) else ""
-    done = engine.podman("rmi", thing.name)
-    return "" if done.ok else last_line(done)
+    result = engine.podman("rmi", thing.name)
+    return "" if result.ok else last_line(result)
 
 
 def _exists(engine: Engine, thing: Leftover) -> bool:
@@ -306,12 +306,12 @@ def _exists(engine: Engine, thing: Leftover) -> bool:
 
 
 def _cached(kind: Kind, parts: Sequence[str], protected: Sequence[Path]) -> list[Leftover]:
-    """Folders that the lab keeps in its cache, and nothing else that lies there."""
+    """Return folders that the lab keeps in its cache, and nothing else that lies there."""
     refuse_foreign(cache_home())
     folders = [cache_home() / part for part in parts if (cache_home() / part).is_dir()]
     for folder in folders:
         refuse_precious(folder, [Path.home(), Path.cwd(), *protected])
-    return [Leftover(kind=kind, name=str(each), size=folder_bytes(each)) for each in folders]
+    return [Leftover(kind=kind, name=str(folder), size=folder_bytes(folder)) for folder in folders]
 
 
 def _settings(folder: Path) -> list[Leftover]:

@@ -50,37 +50,37 @@ class Diagnosis:
 def examine(*, fresh: bool, progress: Progress) -> Diagnosis:
     """Run every check; a failure becomes a result, not an exception."""
     progress("programs")
-    found = list(_programs())
+    checks = list(_programs())
     engine: Engine | None = None
-    if not missing(found):
+    if not missing(checks):
         progress("container engine")
         try:
             engine = _detect(fresh=fresh)
-            found.append(engine_checks.check_engine(engine))
-            found.extend(_engine(engine, progress))
+            checks.append(engine_checks.check_engine(engine))
+            checks.extend(_engine(engine, progress))
         except EngineError as error:
-            found.append(engine_checks.check_engine(error))
+            checks.append(engine_checks.check_engine(error))
         except DsbisectError as error:
-            found.append(fail("containers", error.message, error.hint, error.exit_code))
+            checks.append(fail("containers", error.message, error.hint, error.exit_code))
     account = engine_checks.check_rootless(engine_checks.read_account())
-    found += map(soften, account) if engine else account
+    checks += map(soften, account) if engine else account
     progress("this machine")
-    found += _machine()
-    return Diagnosis(checks=tuple(found), engine=engine)
+    checks += _machine()
+    return Diagnosis(checks=tuple(checks), engine=engine)
 
 
 def _detect(*, fresh: bool) -> Engine:
-    """The engine as remembered, as long as that still starts a container."""
+    """Return the engine as remembered, as long as that still starts a container."""
     engine = detect(fresh=fresh)
     if not fresh and try_container(engine.configuration) is not None:
         return detect(fresh=True)
     return engine
 
 
-def missing(found: list[DoctorCheck]) -> bool:
-    """Whether the engine's own programs are not there to be asked."""
+def missing(checks: list[DoctorCheck]) -> bool:
+    """Return whether the engine's own programs are not there to be asked."""
     return any(
-        check.level is Level.FAIL and check.name in machine_checks.KNOWN_TO_WORK for check in found
+        check.level is Level.FAIL and check.name in machine_checks.KNOWN_TO_WORK for check in checks
     )
 
 
@@ -124,7 +124,7 @@ def _metering(engine: Engine) -> engine_checks.Metering:
 
 
 def _storage(engine: Engine) -> tuple[str, Path]:
-    """The storage driver, and the folder where images are kept."""
+    """Return the storage driver, and the folder where images are kept."""
     store: dict[str, str] = json.loads(engine.must("info", "--format", "json"))["store"]
     return store["graphDriverName"], Path(store["graphRoot"])
 

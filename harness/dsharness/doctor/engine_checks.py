@@ -52,7 +52,7 @@ class Metering:
 
 
 def check_engine(probed: Engine | EngineError) -> DoctorCheck:
-    """Whether containers start, with which settings, and why those were needed."""
+    """Return whether containers start, with which settings, and why those were needed."""
     if isinstance(probed, EngineError):
         return fail("containers", probed.message, fix_for(f"{probed.message} {probed.hint}"))
     if probed.works_with == AS_IT_IS:
@@ -65,7 +65,7 @@ def check_engine(probed: Engine | EngineError) -> DoctorCheck:
 
 
 def unlike(notes: tuple[str, ...]) -> list[str]:
-    """The first of each message: several configurations often fail in the same way."""
+    """Return the first of each message: several configurations often fail in the same way."""
     firsts: dict[str, str] = {}
     for note in notes:
         firsts.setdefault(reason(note), note)
@@ -73,15 +73,15 @@ def unlike(notes: tuple[str, ...]) -> list[str]:
 
 
 def reason(note: str) -> str:
-    """Podman's message, without the configuration that was tried and without its prefix."""
+    """Return podman's message, without the configuration that was tried and its prefix."""
     return note.partition(": ")[2].removeprefix("Error: ")
 
 
 def fix_for(complaint: str) -> str:
-    """The step that helps against what podman complains of."""
+    """Return the step that helps against what podman complains of."""
     text = complaint.lower()
-    found = next((fix for sign, fix in _FIXES if sign in text), None)
-    return found or "`podman run --rm --log-level debug ...` says more; `podman info` must work"
+    known_fix = next((fix for sign, fix in _FIXES if sign in text), None)
+    return known_fix or "`podman run --rm --log-level debug ...` says more; `podman info` must work"
 
 
 def check_build(problem: str | None) -> DoctorCheck:
@@ -192,7 +192,7 @@ def read_account() -> Account:
 
 
 def check_rootless(account: Account) -> list[DoctorCheck]:
-    """Nothing to check for root."""
+    """Return the checks of an account; root needs none."""
     if account.uid == 0:
         return []
     return [
@@ -209,19 +209,19 @@ def check_ids(account: Account) -> DoctorCheck:
         "subuid": granted(account.subuid, account.name, account.uid),
         "subgid": granted(account.subgid, account.name, account.uid),
     }
-    seen = ", ".join(f"{count} in /etc/{name}" for name, count in counts.items())
+    counts_shown = ", ".join(f"{count} in /etc/{name}" for name, count in counts.items())
     if min(counts.values()) >= IDS_NEEDED:
-        return ok(IDS, seen)
+        return ok(IDS, counts_shown)
     return fail(
         IDS,
-        f"{seen}; an image's users need {IDS_NEEDED}",
+        f"{counts_shown}; an image's users need {IDS_NEEDED}",
         "as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 "
         f"{account.name} (a range no other user has), then `podman system migrate`",
     )
 
 
 def granted(table: str, name: str, uid: int) -> int:
-    """How many ids /etc/subuid or /etc/subgid gives to a user, by name or number."""
+    """Return how many ids /etc/subuid or /etc/subgid gives to a user, by name or number."""
     total = 0
     for line in table.splitlines():
         owner, _, rest = line.strip().partition(":")
@@ -243,10 +243,12 @@ def check_mappers(account: Account) -> DoctorCheck:
 
 
 def check_null(account: Account) -> DoctorCheck:
-    seen = f"mode {account.null_mode:04o}"
+    mode_shown = f"mode {account.null_mode:04o}"
     if account.null_mode & 0o006 == 0o006:
-        return ok("/dev/null", seen)
-    return fail("/dev/null", f"{seen}: users may not write to it", "as root: chmod 0666 /dev/null")
+        return ok("/dev/null", mode_shown)
+    return fail(
+        "/dev/null", f"{mode_shown}: users may not write to it", "as root: chmod 0666 /dev/null"
+    )
 
 
 def check_namespaces(account: Account) -> DoctorCheck:
@@ -261,10 +263,12 @@ def check_namespaces(account: Account) -> DoctorCheck:
 def check_runtime_dir(account: Account) -> DoctorCheck:
     if account.runtime_dir_writable:
         return ok("XDG_RUNTIME_DIR", account.runtime_dir)
-    seen = f"{account.runtime_dir} cannot be written to" if account.runtime_dir else "not set"
+    folder_shown = (
+        f"{account.runtime_dir} cannot be written to" if account.runtime_dir else "not set"
+    )
     return warn(
         "XDG_RUNTIME_DIR",
-        seen,
+        folder_shown,
         f"log in through PAM (ssh, `machinectl shell {account.name}@`) rather than by su",
     )
 

@@ -28,7 +28,7 @@ GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
 def read_free(folder: Path) -> int | None:
-    """Bytes free for a folder that may not exist yet; None when that cannot be asked."""
+    """Return bytes free for a folder that may not exist yet; None when that cannot be asked."""
     existing = next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
     try:
         return shutil.disk_usage(existing).free
@@ -36,18 +36,18 @@ def read_free(folder: Path) -> int | None:
         return None
 
 
-def check_disk(what: str, folder: Path, free: int | None) -> DoctorCheck:
-    name = f"disk, {what}"
+def check_disk(place: str, folder: Path, free: int | None) -> DoctorCheck:
+    name = f"disk, {place}"
     if free is None:
         return warn(name, f"{folder} cannot be checked", "check who may read it")
-    seen = f"{free / GB:.1f} GB free at {folder}"
+    room_shown = f"{free / GB:.1f} GB free at {folder}"
     if free < DISK_FAIL:
         fix = "`dsbisect clean --images --cache` frees what the lab made"
-        return fail(name, f"{seen}; the lab needs {DISK_FAIL // GB}", fix, ExitCode.DISK)
+        return fail(name, f"{room_shown}; the lab needs {DISK_FAIL // GB}", fix, ExitCode.DISK)
     if free < DISK_WARN:
         fix = "an image is about 0.5 GB, a golden state 0.1 GB more: free some space"
-        return warn(name, seen, fix)
-    return ok(name, seen)
+        return warn(name, room_shown, fix)
+    return ok(name, room_shown)
 
 
 def check_cpus(count: int) -> DoctorCheck:
@@ -61,7 +61,7 @@ def check_cpus(count: int) -> DoctorCheck:
 
 
 def read_steal(seconds: float = 1.0) -> float:
-    """Percent of the CPUs' time that the hypervisor gave to others."""
+    """Return the percent of the CPUs' time that the hypervisor gave to others."""
     cpus = available_cpus()
     before = read_ticks(cpus)
     time.sleep(seconds)
@@ -69,21 +69,21 @@ def read_steal(seconds: float = 1.0) -> float:
 
 
 def check_steal(percent: float) -> DoctorCheck:
-    seen = f"{percent:.1f} % over a second"
+    share_shown = f"{percent:.1f} % over a second"
     if percent <= STEAL_WARN_PCT:
-        return ok("stolen time", seen)
+        return ok("stolen time", share_shown)
     return warn(
         "stolen time",
-        f"{seen}: other machines take CPU from this one, and samples will be thrown away",
+        f"{share_shown}: other machines take CPU from this one, and samples will be thrown away",
         "measure when the host is less busy, or on a host that is not shared",
     )
 
 
 def check_load(load: float, cpus: int) -> DoctorCheck:
-    seen = f"{load:.2f} over the last minute on {cpus} CPUs"
+    load_shown = f"{load:.2f} over the last minute on {cpus} CPUs"
     if load <= BUSY_SHARE * cpus:
-        return ok("load average", seen)
-    return warn("load average", seen, "end what else is running, or wait until it is done")
+        return ok("load average", load_shown)
+    return warn("load average", load_shown, "end what else is running, or wait until it is done")
 
 
 def check_clock(source: str | None) -> DoctorCheck:
@@ -111,18 +111,18 @@ def check_governor(governor: str | None) -> DoctorCheck:
 
 
 def read_open_files() -> int:
-    """The most files a process may ask for; -1 is no bound."""
+    """Return the most files a process may ask for; -1 is no bound."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return -1 if hard == resource.RLIM_INFINITY else hard
 
 
 def check_ulimits(open_files: int) -> DoctorCheck:
-    seen = "open files: " + ("no bound" if open_files < 0 else str(open_files))
+    limit_shown = "open files: " + ("no bound" if open_files < 0 else str(open_files))
     if open_files < 0 or open_files >= OPEN_FILES:
-        return ok("ulimits", seen)
+        return ok("ulimits", limit_shown)
     return warn(
         "ulimits",
-        f"{seen}; the server reserves some and wants one for each connection",
+        f"{limit_shown}; the server reserves some and wants one for each connection",
         f"`* hard nofile {max(OPEN_FILES, 20000)}` in /etc/security/limits.conf, log in again",
     )
 
@@ -167,11 +167,11 @@ def check_ports(ports: Ports | None) -> DoctorCheck:
             "the range of local ports cannot be read",
             "a bind rate that stops at some hundreds a second may then be the ports' limit",
         )
-    seen = f"{ports.last - ports.first + 1} local ports ({ports.first}-{ports.last})"
+    ports_shown = f"{ports.last - ports.first + 1} local ports ({ports.first}-{ports.last})"
     ceiling = ports.ceiling_per_s
     if ceiling is None:
-        return ok(name, f"{seen}, reused over loopback: they set no bound on binds a second")
-    limit = f"{seen}, not reused for {TIME_WAIT_S} s: at most {ceiling:.0f} binds a second"
+        return ok(name, f"{ports_shown}, reused over loopback: they set no bound on binds a second")
+    limit = f"{ports_shown}, not reused for {TIME_WAIT_S} s: at most {ceiling:.0f} binds a second"
     if ceiling >= COMFORTABLE_PER_S:
         return ok(name, limit)
     return warn(
@@ -188,27 +188,27 @@ _VERSION_LIMIT_S = 20.0
 
 
 def read_version(program: str) -> str | None:
-    """The first line of ``--version``; None if the program is missing."""
+    """Return the first line of ``--version``; None if the program is missing."""
     if shutil.which(program) is None:
         return None
-    done = run([program, "--version"], deadline=Deadline.after(_VERSION_LIMIT_S))
-    lines = (done.stdout or done.stderr).strip().splitlines()
+    result = run([program, "--version"], deadline=Deadline.after(_VERSION_LIMIT_S))
+    lines = (result.stdout or result.stderr).strip().splitlines()
     return lines[0] if lines else ""
 
 
 def check_program(program: str, version: str | None) -> DoctorCheck:
-    """Podman or buildah: needed, and from KNOWN_TO_WORK on."""
+    """Check podman or buildah: needed, and from KNOWN_TO_WORK on."""
     if version is None:
         return fail(program, "not installed", how_to_install(program), ExitCode.TOOL_MISSING)
-    found = re.search(r"(\d+)\.(\d+)\S*", version)
+    match = re.search(r"(\d+)\.(\d+)\S*", version)
     least = ".".join(map(str, KNOWN_TO_WORK[program]))
-    if found is None:
+    if match is None:
         return warn(
             program, f"says no version: {version!r}", f"`{program} --version` should answer"
         )
-    if (int(found[1]), int(found[2])) < KNOWN_TO_WORK[program]:
-        return warn(program, found[0], f"older than {least}, the oldest known to work: update it")
-    return ok(program, found[0])
+    if (int(match[1]), int(match[2])) < KNOWN_TO_WORK[program]:
+        return warn(program, match[0], f"older than {least}, the oldest known to work: update it")
+    return ok(program, match[0])
 
 
 def check_mmdebstrap(*, installed: bool) -> DoctorCheck:
@@ -230,8 +230,8 @@ def read_strace() -> str | None:
     if shutil.which("strace") is None:
         return None
     quiet = ["-f", "-q", "-o", "/dev/null"]
-    done = run(["strace", *quiet, "true"], deadline=Deadline.after(_VERSION_LIMIT_S))
-    return "" if done.ok else done.stderr.strip() or done.end
+    result = run(["strace", *quiet, "true"], deadline=Deadline.after(_VERSION_LIMIT_S))
+    return "" if result.ok else result.stderr.strip() or result.end
 
 
 def check_strace(problem: str | None) -> DoctorCheck:

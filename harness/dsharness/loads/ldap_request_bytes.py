@@ -36,48 +36,48 @@ _CHANGES = {
 NAME_MASK, NAMED = b"Z" * 8, "." * 16
 
 
-def import_steps(asked: LdapStep, task: ImportTask) -> Iterator[tuple[str, bytes]]:
+def import_steps(step: LdapStep, task: ImportTask) -> Iterator[tuple[str, bytes]]:
     """The steps of an import: what must come of each, and its bytes.
 
     A server still has its backend in its hands for a moment after a task has ended, so one that is
     refused is asked for again.
     """
     dn = f"cn={NAME_MASK.decode()},{task.parent}"
-    named = {**task.attributes, task.file_attribute: [task.files[asked.imports]]}
+    named = {**task.attributes, task.file_attribute: [task.files[step.imports]]}
     yield "0 until-- -", _body(_NAMES[RequestKind.ADD], add_operation(dn, named, False))
-    for wanted, filter_ in (("until-1", task.ended), ("1", task.succeeded)):
+    for expected, filter_ in (("until-1", task.ended), ("1", task.succeeded)):
         search = LdapStep(base=dn, scope="base", filter=filter_, attributes=("1.1",))
-        yield f"0 {wanted} -", _body(_NAMES[RequestKind.SEARCH], _search(search, dn, filter_))
+        yield f"0 {expected} -", _body(_NAMES[RequestKind.SEARCH], _search(search, dn, filter_))
 
 
 class _Nobodies:
     """Parts of a filter, as many as its format says."""
 
     def __format__(self, number: str) -> str:
-        return "".join(f"(uid=nobody{each:0{DIGITS}d})" for each in range(int(number)))
+        return "".join(
+            f"(uid=nobody{number_there:0{DIGITS}d})" for number_there in range(int(number))
+        )
 
 
-def encoded(asked: LdapStep, site: Site) -> bytes:
+def encoded(step: LdapStep, site: Site) -> bytes:
     """A request with masks where each one has a name or a value."""
-    known = {
+    texts = {
         "user": USER_MASK, "user_dn": f"uid={USER_MASK},{site.people}",
         "group_dn": f"cn={GROUP_MASK},{site.people}", "value": VALUE_MASK,
         "new_dn": f"uid={VALUE_MASK},{site.people}", "people": site.people, "suffix": site.suffix,
         "manager": site.manager, "nobodies": _Nobodies(), **SHARED_MASKS,
     }  # fmt: skip
-    base, filter_, value = (
-        text.format_map(known) for text in (asked.base, asked.filter, asked.value)
-    )
-    match asked.kind:
+    base, filter_, value = (text.format_map(texts) for text in (step.base, step.filter, step.value))
+    match step.kind:
         case RequestKind.WAIT | RequestKind.CONNECT | RequestKind.IMPORT_TASK:
             return b""
         case RequestKind.SEARCH:
-            request = _search(asked, base, filter_)
+            request = _search(step, base, filter_)
         case RequestKind.COMPARE:
-            request = compare_operation(base, asked.attribute, value, False)
+            request = compare_operation(base, step.attribute, value, False)
         case RequestKind.MODIFY:
             request = modify_operation(
-                base, {asked.attribute: [(_CHANGES[asked.change], [value])]}, False
+                base, {step.attribute: [(_CHANGES[step.change], [value])]}, False
             )
         case RequestKind.ADD:
             request = add_operation(base, site.plain_attributes(value), False)
@@ -86,25 +86,25 @@ def encoded(asked: LdapStep, site: Site) -> bytes:
         case RequestKind.DELETE:
             request = delete_operation(base)
         case RequestKind.BIND:
-            request = _bind(asked, base, site)
-    return _body(_NAMES[asked.kind], request, tuple(_controls(asked)))
+            request = _bind(step, base, site)
+    return _body(_NAMES[step.kind], request, tuple(_controls(step)))
 
 
-def _search(asked: LdapStep, base: str, filter_: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
+def _search(step: LdapStep, base: str, filter_: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
     return search_operation(
-        base, filter_, _SCOPES[asked.scope], ldap3.DEREF_NEVER, list(asked.attributes),
+        base, filter_, _SCOPES[step.scope], ldap3.DEREF_NEVER, list(step.attributes),
         0, 0, False, False, False,
     )  # fmt: skip
 
 
-def _bind(asked: LdapStep, who: str, site: Site) -> Any:  # noqa: ANN401 - ldap3 is untyped
-    if asked.mechanism == "external":
+def _bind(step: LdapStep, dn: str, site: Site) -> Any:  # noqa: ANN401 - ldap3 is untyped
+    if step.mechanism == "external":
         return bind_operation(3, ldap3.SASL, "", None, "EXTERNAL")
-    if asked.mechanism == "plain":
-        said = f"\0{USER_MASK}\0{site.user_password}".encode()
-        return bind_operation(3, ldap3.SASL, "", None, "PLAIN", said)
-    password = site.manager_password if who == site.manager else site.user_password
-    return _simple(who, password)
+    if step.mechanism == "plain":
+        credentials = f"\0{USER_MASK}\0{site.user_password}".encode()
+        return bind_operation(3, ldap3.SASL, "", None, "PLAIN", credentials)
+    password = site.manager_password if dn == site.manager else site.user_password
+    return _simple(dn, password)
 
 
 _NAMES = {
@@ -115,34 +115,34 @@ _NAMES = {
 }  # fmt: skip
 
 
-def _simple(who: str, password: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
-    return bind_operation(3, ldap3.SIMPLE, who, password)
+def _simple(dn: str, password: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
+    return bind_operation(3, ldap3.SIMPLE, dn, password)
 
 
-def simple_bind(who: str, password: str) -> bytes:
+def simple_bind(dn: str, password: str) -> bytes:
     """A bind with a password."""
-    return _body("bindRequest", _simple(who, password))
+    return _body("bindRequest", _simple(dn, password))
 
 
 def first_bind(load: LdaploadWorkload, site: Site) -> bytes:
     """A bind of the manager, which is cheap in every version, or of the first user."""
-    who, password = site.manager, site.manager_password
+    dn, password = site.manager, site.manager_password
     if load.bound_as == "user":
-        who, password = site.user_dn(0), site.user_password
-    return simple_bind(who, password)
+        dn, password = site.user_dn(0), site.user_password
+    return simple_bind(dn, password)
 
 
 SORT = "1.2.840.113556.1.4.473"  # the control by which a server sorts (RFC 2891)
 WINDOW = "2.16.840.1.113730.3.4.9"  # by which it gives a part of the list (a draft: "vlv-09")
 
 
-def _controls(asked: LdapStep) -> Iterator[tuple[str, bytes]]:
-    if asked.sort is not None:
-        key = _ber(0x04, asked.sort.encode())
+def _controls(step: LdapStep) -> Iterator[tuple[str, bytes]]:
+    if step.sort is not None:
+        key = _ber(0x04, step.sort.encode())
         yield SORT, _ber(0x30, _ber(0x30, key))
-    if asked.window is not None:
-        place = _ber(0xA0, _number(asked.window.first) + _number(0))
-        yield WINDOW, _ber(0x30, _number(0) + _number(asked.window.entries - 1) + place)
+    if step.window is not None:
+        place = _ber(0xA0, _number(step.window.first) + _number(0))
+        yield WINDOW, _ber(0x30, _number(0) + _number(step.window.entries - 1) + place)
 
 
 def _ber(tag: int, content: bytes) -> bytes:

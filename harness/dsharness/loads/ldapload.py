@@ -63,15 +63,15 @@ class Ldapload(OwnLoad):
     ) -> list[str]:
         """A server that is someone else's is asked until it refuses the first bind."""
         argv = super().live_argv(workload, endpoint, folder, worker)
-        others = isinstance(endpoint, LdapEndpoint) and not isinstance(endpoint, OwnDirectory)
-        return [*argv, "--errors", "1"] if others else argv
+        is_foreign = isinstance(endpoint, LdapEndpoint) and not isinstance(endpoint, OwnDirectory)
+        return [*argv, "--errors", "1"] if is_foreign else argv
 
     def server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
         load, _ = _ldap(workload, endpoint)
-        others = ["--silent", str(load.silent)] if load.silent else []
+        options = ["--silent", str(load.silent)] if load.silent else []
         if load.disturber is not None:
-            others += ["--disturbers", str(load.disturber.connections)]
-        return _url(load.over, endpoint), others
+            options += ["--disturbers", str(load.disturber.connections)]
+        return _url(load.over, endpoint), options
 
 
 # As the program calls them.
@@ -138,29 +138,31 @@ def _operations(
 ) -> Iterator[str]:
     users = list(range(load.distinct_users))
     chance.shuffle(users)
-    masked = [(each, tuple(_steps(load, each, server))) for each in requests]
+    masked = [(request, tuple(_steps(load, request, server))) for request in requests]
     shares = [pair for pair in masked for _ in range(pair[0].share)]
     for number in range(_count(masked, len(users) * len(shares))):
         if number % len(shares) == 0:
             chance.shuffle(shares)
-        asked, steps = shares[number % len(shares)]
+        request, steps = shares[number % len(shares)]
         user = users[number % len(users)]
         group = user // max(1, load.members) % max(1, load.groups)
         texts = {USER_MASK: user_name(user), GROUP_MASK: group_name(group)}
         texts |= {SHARED_MASKS[place]: name for place, name in shared_names(user).items()}
         if any(VALUE_MASK.encode() in body for _, body in steps):
-            drawn = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
-            texts[VALUE_MASK] = "".join(drawn)
+            letters = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
+            texts[VALUE_MASK] = "".join(letters)
         pause_ms = chance.choice(load.pauses_ms) if load.pauses_ms else 0.0
-        yield _line(asked, [(wanted, _filled(body, texts)) for wanted, body in steps], pause_ms)
+        yield _line(
+            request, [(expected, _filled(body, texts)) for expected, body in steps], pause_ms
+        )
 
 
 Step = tuple[str, bytes]  # what its answer must be, and the encoded request
 Masked = tuple[LdapRequest, tuple[Step, ...]]
 
 
-def _steps(load: LdaploadWorkload, asked: LdapRequest, server: OwnDirectory) -> Iterator[Step]:
-    for step in asked.steps:
+def _steps(load: LdaploadWorkload, request: LdapRequest, server: OwnDirectory) -> Iterator[Step]:
+    for step in request.steps:
         if step.kind is not RequestKind.IMPORT_TASK:
             yield _wanted(step), encoded(step, server.users)
         elif server.import_task is not None:
@@ -174,19 +176,19 @@ def _steps(load: LdaploadWorkload, asked: LdapRequest, server: OwnDirectory) -> 
 
 def _wanted(step: LdapStep) -> str:
     numbers = (step.result, step.entries, step.page)
-    words = ["-" if each is None else str(each) for each in numbers]
+    words = ["-" if number is None else str(number) for number in numbers]
     return " ".join([*words, "connect"] if step.kind is RequestKind.CONNECT else words)
 
 
-def _count(masked: Sequence[Masked], wanted: int) -> int:
+def _count(masked: Sequence[Masked], number: int) -> int:
     """How many operations a file has, at least one of each share.
 
     The names of new entries come again with the file: it is so long that those are gone by then.
     """
     longest = max(2 * sum(len(body) for _, body in steps) for _, steps in masked)
     most = min(MOST_REQUESTS, MOST_BYTES // max(1, longest))
-    adds = any(step.kind is RequestKind.ADD for asked, _ in masked for step in asked.steps)
-    return max(sum(asked.share for asked, _ in masked), most if adds else min(most, wanted))
+    adds = any(step.kind is RequestKind.ADD for request, _ in masked for step in request.steps)
+    return max(sum(request.share for request, _ in masked), most if adds else min(most, number))
 
 
 def _filled(body: bytes, texts: Mapping[str, str]) -> bytes:
@@ -195,10 +197,10 @@ def _filled(body: bytes, texts: Mapping[str, str]) -> bytes:
     return body
 
 
-def _line(asked: LdapRequest, steps: Sequence[Step], pause_ms: float = 0.0) -> str:
-    words = [asked.name + (f"@{round(1000 * pause_ms)}" if pause_ms else "")]
-    for wanted, body in steps:
-        words.append(wanted)
-        if not wanted.endswith("connect"):
+def _line(request: LdapRequest, steps: Sequence[Step], pause_ms: float = 0.0) -> str:
+    words = [request.name + (f"@{round(1000 * pause_ms)}" if pause_ms else "")]
+    for expected, body in steps:
+        words.append(expected)
+        if not expected.endswith("connect"):
             words.append(body.hex().replace(NAME_MASK.hex(), NAMED))
     return " ".join(words)

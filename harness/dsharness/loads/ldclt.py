@@ -71,12 +71,12 @@ class Ldclt:
     ) -> list[str]:
         directory, users = _directory(endpoint), _users(workload)
         if users.operation is DirectoryOperation.BIND:
-            asked = _binds(users, directory, folder)
+            arguments = _binds(users, directory, folder)
         else:
-            asked = _lookups(users, directory)
+            arguments = _lookups(users, directory)
         load = [
             "ldclt", "-h", endpoint.host, "-p", str(endpoint.port), "-n", str(users.threads),
-            *_flags(extent), "-e", "sampinterval=1,timestamp", *asked,
+            *_flags(extent), "-e", "sampinterval=1,timestamp", *arguments,
         ]  # fmt: skip
         bound_s = math.ceil(extent.limit_s + self.grace_s)
         hidden = [] if isinstance(directory, OwnDirectory) else ["sh", "-c", HIDE, "sh"]
@@ -115,7 +115,7 @@ def users_file(workload: LdcltWorkload, users: Users, turn: int) -> str:
     """
     numbers = list(range(workload.distinct_users))
     random.Random(f"{workload.id}/{turn}").shuffle(numbers)  # noqa: S311 - fairness, not secrecy
-    return "".join(f"{each.dn}\t{each.password}\n" for each in map(users.user, numbers))
+    return "".join(f"{user.dn}\t{user.password}\n" for user in map(users.user, numbers))
 
 
 def _binds(workload: LdcltWorkload, directory: LdapEndpoint, folder: str) -> list[str]:
@@ -123,11 +123,11 @@ def _binds(workload: LdcltWorkload, directory: LdapEndpoint, folder: str) -> lis
 
     ``bindonly`` alone binds once and then counts an empty loop.
     """
-    each = ["-e", "bindeach,bindonly"]
+    mode = ["-e", "bindeach,bindonly"]
     if workload.order is UserOrder.REPEAT:
         user = directory.users.user(0)
-        return [*each, "-D", user.dn, "-w", user.password]
-    return [*each, "-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
+        return [*mode, "-D", user.dn, "-w", user.password]
+    return [*mode, "-e", f"randombinddnfromfile={folder}/{USERS_FILE}"]
 
 
 def _lookups(workload: LdcltWorkload, directory: LdapEndpoint) -> list[str]:
@@ -144,10 +144,10 @@ def _lookups(workload: LdcltWorkload, directory: LdapEndpoint) -> list[str]:
         walk = ["-e", "random", "-r", "0", "-R", str(workload.distinct_users - 1)]
     match workload.operation:
         case DirectoryOperation.MODIFY:
-            asked = ["-e", f"attreplace=description:random{'X' * CHANGED}", "-f", name]
+            arguments = ["-e", f"attreplace=description:random{'X' * CHANGED}", "-f", name]
         case _:
-            asked = ["-e", "esearch", "-f", f"({name})"]
-    return [*asked, *walk, "-b", site.people, "-D", site.manager, "-w", site.manager_password]
+            arguments = ["-e", "esearch", "-f", f"({name})"]
+    return [*arguments, *walk, "-b", site.people, "-D", site.manager, "-w", site.manager_password]
 
 
 def _flags(extent: Extent) -> list[str]:

@@ -202,8 +202,8 @@ class LiveSeconds:
 
 def last_of(pattern: re.Pattern[str], text: str) -> str | None:
     """The last of several: ldclt prints a summary at every signal and error limit."""
-    found: list[str] = pattern.findall(text)
-    return found[-1] if found else None
+    matches: list[str] = pattern.findall(text)
+    return matches[-1] if matches else None
 
 
 _LINE = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
@@ -233,7 +233,7 @@ def run_size(
     if workload.rate is not None:
         return Schedule(per_second=workload.rate, seconds=share * workload.duration_s)
     rate = rate_per_s or workload.threads / workload.most_s
-    wanted = max(rate * workload.duration_s, min(workload.operations, rate * workload.most_s))
-    per_thread = max(1, math.ceil(share * wanted / workload.threads))
+    operations = max(rate * workload.duration_s, min(workload.operations, rate * workload.most_s))
+    per_thread = max(1, math.ceil(share * operations / workload.threads))
     expected_s = per_thread * workload.threads / rate
     return Operations(per_thread=per_thread, limit_s=SLOWER * expected_s + workload.most_s)

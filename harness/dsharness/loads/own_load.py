@@ -103,15 +103,26 @@ class OwnLoad(ABC):
     def _run(
         self, workload: Workload, endpoint: Endpoint, folder: str, limit_s: float, much: list[str]
     ) -> list[str]:
-        url, others = self.server(workload, endpoint)
+        url, server_words = self.server(workload, endpoint)
         patience = ["timeout", "--kill-after=5", f"{limit_s + self.grace_s:.0f}"]
         load = [self.name, url, f"{folder}/{REQUESTS_FILE}", "--connections", str(workload.threads)]
-        return [*patience, "sh", "-c", _RUN, "sh", *load, *others, "--limit", f"{limit_s:g}", *much]
+        return [
+            *patience,
+            "sh",
+            "-c",
+            _RUN,
+            "sh",
+            *load,
+            *server_words,
+            "--limit",
+            f"{limit_s:g}",
+            *much,
+        ]
 
     def parse(self, text: str) -> LoadReport:
         total, seconds, cpu_us, starved_us, disturbances, status = (
-            last_of(each, text)
-            for each in (_TOTAL, _SECONDS, _CPU, _STARVED, _DISTURBANCES, _STATUS)
+            last_of(pattern, text)
+            for pattern in (_TOTAL, _SECONDS, _CPU, _STARVED, _DISTURBANCES, _STATUS)
         )
         failed = dict.fromkeys(_FAILED.findall(text), 1)
         return LoadReport(
@@ -157,21 +168,21 @@ _LATE = re.compile(r"^late (\d+) (\d+)$", re.MULTILINE)
 
 
 def _ports(text: str) -> SourcePorts | None:
-    found = _PORTS.search(text)
-    if found is None:
+    match = _PORTS.search(text)
+    if match is None:
         return None
-    each, addresses, before, after = map(int, found.groups())
+    per_address, addresses, before, after = map(int, match.groups())
     return SourcePorts(
-        of_address=each, addresses=addresses, waiting_before=before, waiting_after=after
+        of_address=per_address, addresses=addresses, waiting_before=before, waiting_after=after
     )
 
 
 def _times(line: re.Pattern[str], text: str) -> dict[str, Latencies]:
     """For each kind how many operations took so long."""
-    found: dict[str, dict[float, int]] = {}
+    counts_by_kind: dict[str, dict[float, int]] = {}
     for kind, time_us, count in line.findall(text):
-        found.setdefault(kind, {})[float(time_us)] = int(count)
-    return {kind: Latencies.of(each) for kind, each in found.items()}
+        counts_by_kind.setdefault(kind, {})[float(time_us)] = int(count)
+    return {kind: Latencies.of(counts) for kind, counts in counts_by_kind.items()}
 
 
 def _late(text: str) -> dict[float, int]:

@@ -32,51 +32,51 @@ class ProcessTree:
         return (self.stat(USER) + self.stat(SYSTEM)) * 1_000_000 * TICK_S
 
     def stat(self, field: int) -> int:
-        """A field of /proc/PID/stat, by its number in proc(5)."""
+        """Return a field of /proc/PID/stat, by its number in proc(5)."""
         return sum(fields[field - 1] for fields in self.stats)
 
     def line(self, name: str, files: str) -> int:
-        """The number after ``name:`` in such files below /proc/PID, as they are now.
+        """Return the number after ``name:`` in such files below /proc/PID, as they are now.
 
         What ended meanwhile counts nothing. OSError when no file has such a line.
         """
-        found = [
+        numbers = [
             int(line.split()[1])
             for pid in self.pids
             for file in (self.proc / str(pid)).glob(files)
             for line in _lines(file)
             if line.startswith(f"{name}:")
         ]
-        if not found:
+        if not numbers:
             raise FileNotFoundError(f"{files}: no line {name}")
-        return sum(found)
+        return sum(numbers)
 
     def count(self, files: str) -> int:
-        """How many such files there are below /proc/PID now; OSError when there is none."""
-        found = sum(1 for pid in self.pids for _ in (self.proc / str(pid)).glob(files))
-        if not found:
+        """Return how many such files there are below /proc/PID now; OSError when there is none."""
+        number = sum(1 for pid in self.pids for _ in (self.proc / str(pid)).glob(files))
+        if not number:
             raise FileNotFoundError(f"{files}: none")
-        return found
+        return number
 
 
 def process_tree(pid: int, proc: Path = PROC) -> ProcessTree:
-    """The sum of this process and its descendants; ProcessLookupError when it has ended."""
-    every = _stats(proc)
-    if pid not in every:
+    """Return the sum of this process and its descendants; ProcessLookupError when it has ended."""
+    stats = _stats(proc)
+    if pid not in stats:
         raise ProcessLookupError(f"process {pid} has ended")
     children: dict[int, list[int]] = {}
-    for child, fields in every.items():
+    for child, fields in stats.items():
         children.setdefault(fields[PARENT - 1], []).append(child)
     pids, queue = [], [pid]
     while queue:
         current = queue.pop()
         pids.append(current)
         queue += children.get(current, [])
-    return ProcessTree(pids=tuple(pids), stats=tuple(every[each] for each in pids), proc=proc)
+    return ProcessTree(pids=tuple(pids), stats=tuple(stats[child] for child in pids), proc=proc)
 
 
 def begun_s(pid: int, proc: Path = PROC) -> float:
-    """When a process began, by CLOCK_BOOTTIME, to 10 ms; OSError if it has ended."""
+    """Return when a process began, by CLOCK_BOOTTIME, to 10 ms; OSError if it has ended."""
     fields = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     return int(fields.rpartition(")")[2].split()[BEGUN - 3]) * TICK_S
 
@@ -90,15 +90,15 @@ def _lines(file: Path) -> list[str]:
 
 def _stats(proc: Path) -> dict[int, tuple[int, ...]]:
     """What each process uses; its name and its state, the only ones that are no number, are 0."""
-    found: dict[int, tuple[int, ...]] = {}
+    stats: dict[int, tuple[int, ...]] = {}
     for stat in proc.glob("[0-9]*/stat"):
         try:
             fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
             continue  # it ended while we were looking
         pid = int(stat.parent.name)
-        found[pid] = (pid, 0, 0, *map(int, fields[1:]))
-    return found
+        stats[pid] = (pid, 0, 0, *map(int, fields[1:]))
+    return stats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class UsageMeter:
         return 2 * TICK_S * 1e6 if self.source == "proc" else 0.0
 
     def used_us(self) -> float:
-        """Microseconds of CPU time so far; OSError after the container has ended."""
+        """Return microseconds of CPU time so far; OSError after the container has ended."""
         if self.source == "cgroup-v2":
             fields = dict(line.split() for line in self._text("cpu.stat").splitlines())
             return float(fields["usage_usec"])
@@ -124,7 +124,7 @@ class UsageMeter:
         return process_tree(self.pid).cpu_us
 
     def resident_kib(self) -> int:
-        """Memory that its processes have now; OSError after the container has ended."""
+        """Return the memory that its processes have now; OSError after the container has ended."""
         return sum(map(_resident_pages, self._pids())) * (os.sysconf("SC_PAGE_SIZE") // 1024)
 
     def _pids(self) -> Iterable[str]:
@@ -138,14 +138,14 @@ class UsageMeter:
 
 
 def _resident_pages(pid: str) -> int:
-    """None of a process that has ended."""
+    """Return None of a process that has ended."""
     with contextlib.suppress(OSError):
         return int((PROC / pid / "statm").read_text(encoding="utf-8").split()[1])
     return 0
 
 
 def frozen_file(pid: int, container_id: str, proc: Path = PROC) -> Path | None:
-    """The file that says whether a container is paused; None where there is no such file."""
+    """Return the file that says whether a container is paused; None where there is no such file."""
     for controller, name in (("freezer", "freezer.state"), ("", "cgroup.freeze")):
         folder = own_folder(pid, container_id, controller, proc)
         if folder is not None and (folder / name).is_file():
@@ -187,7 +187,7 @@ def own_folder(pid: int, container_id: str, controller: str, proc: Path = PROC) 
 
 
 def own_cgroup(membership: str, controller: str, container_id: str) -> str | None:
-    """The container's path below the controller's mount ("" is v2); None if it is shared."""
+    """Return the container's path below the controller's mount ("" is v2); None if it is shared."""
     for line in membership.splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(",") and container_id[:12] in path:
@@ -204,12 +204,12 @@ class CgroupMount:
 
 
 def cgroup_mount(mountinfo: str, controller: str) -> CgroupMount | None:
-    """The mount of a v1 controller, or of v2 for ""."""
+    """Return the mount of a v1 controller, or of v2 for ""."""
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = ([*after.split(), "", "", ""])[:3]
-        wanted = kind == "cgroup2" if not controller else kind == "cgroup"
-        if wanted and (not controller or controller in options.split(",")):
+        fits = kind == "cgroup2" if not controller else kind == "cgroup"
+        if fits and (not controller or controller in options.split(",")):
             top, point = before.split()[3:5]
             return CgroupMount(point=Path(point), top=top)
     return None

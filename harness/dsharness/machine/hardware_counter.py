@@ -19,13 +19,13 @@ PROBE_S = 20.0
 
 @cache
 def host_counts() -> bool:
-    """Whether this user may count, and the machine can: most virtual ones cannot."""
+    """Return whether this user may count, and the machine can: most virtual ones cannot."""
     if os.geteuid() != 0 or shutil.which("perf") is None:
         return False
     with scratch_folder("perf") as folder:
         out = Path(folder) / "count"
-        done = run([*_stat(out), "--", "true"], deadline=Deadline.after(PROBE_S))
-        return done.ok and parse_count(out) is not None
+        result = run([*_stat(out), "--", "true"], deadline=Deadline.after(PROBE_S))
+        return result.ok and parse_count(out) is not None
 
 
 def counting(pids: Iterable[int], out: Path) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ def counting(pids: Iterable[int], out: Path) -> tuple[str, ...]:
 
 
 def parse_count(out: Path) -> int | None:
-    """None for what perf could not count, or could count only for a part of the time."""
+    """Return None for what perf could not count, or could count only for a part of the time."""
     try:
         lines = out.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -37,7 +37,7 @@ class CpuShares:
 
 
 def share_cpus(available: tuple[int, ...], *, can_pin: bool) -> CpuShares:
-    """A quarter of the CPUs, at least one, for the load; the rest for the server."""
+    """Return a quarter of the CPUs, at least one, for the load; the rest for the server."""
     if not can_pin or len(available) < 2:
         return CpuShares(server=available, load=available, pinned=False)
     split = len(available) - max(1, len(available) // 4)
@@ -62,9 +62,9 @@ class CpuTicks:
 
 def parse_ticks(stat: str, cpus: tuple[int, ...]) -> CpuTicks:
     """Sum the lines of /proc/stat that belong to ``cpus``."""
-    wanted = {f"cpu{cpu}" for cpu in cpus}
+    names = {f"cpu{cpu}" for cpu in cpus}
     rows = [
-        line.split() for line in stat.splitlines() if line.split()[:1] and line.split()[0] in wanted
+        line.split() for line in stat.splitlines() if line.split()[:1] and line.split()[0] in names
     ]
     numbers = [[int(field) for field in row[1:9]] for row in rows]
     return CpuTicks(
@@ -94,16 +94,16 @@ class Clocks:
         )
 
     def suspended_s_until(self, later: Clocks) -> float:
-        """How long the whole machine slept."""
+        """Return how long the whole machine slept."""
         return (later.boot_s - self.boot_s) - (later.monotonic_s - self.monotonic_s)
 
     def stepped_s_until(self, later: Clocks) -> float:
-        """The seconds by which someone set the clock."""
+        """Return the seconds by which someone set the clock."""
         return (later.wall_s - self.wall_s) - (later.boot_s - self.boot_s)
 
 
 def machine_now(engine: Engine, cpus: CpuShares) -> Machine:
-    """This machine, as samples carry it."""
+    """Return this machine, as samples carry it."""
     return Machine(
         id=machine_id(),
         facts={
@@ -123,7 +123,7 @@ def machine_now(engine: Engine, cpus: CpuShares) -> Machine:
 
 
 def machine_id() -> str:
-    """This machine, also after a reboot; a hash, since the id itself is private.
+    """Return an id of this machine, also after a reboot; a hash, since the id is private.
 
     A boot is left out: a search continues after one, as its references are measured all the time.
     """
@@ -135,7 +135,7 @@ _part: list[str] = []
 
 
 def name_part(name: str) -> None:
-    """From now on this process is a machine of its own: a named part of this one, with its CPUs."""
+    """Make this process a machine of its own: a named part of this one, with its CPUs."""
     _part[:] = [name]
 
 
@@ -146,7 +146,7 @@ def session_id() -> str:
 
 
 def place_id() -> str:
-    """Where process ids mean the same: one boot of one machine, one namespace."""
+    """Return where process ids mean the same: one boot of one machine, one namespace."""
     boot = system_text(Path("/proc/sys/kernel/random/boot_id"))
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
@@ -156,7 +156,7 @@ def place_id() -> str:
 
 
 def system_text(path: Path) -> str:
-    """What a file of the kernel or the system says; empty where it cannot be read."""
+    """Return what a file of the kernel or the system says; empty where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:

@@ -39,20 +39,20 @@ def measuring_alone(progress: Callable[[str], None], path: Path | None = None) -
 
 
 def lock_file(shared: Sequence[Path] = ()) -> Path:
-    """The same file for all users of this machine."""
+    """Return the same file for all users of this machine."""
     places = shared or SHARED
-    return next((each for each in places if _for_all(each)), places[-1]) / NAME
+    return next((place for place in places if _for_all(place)), places[-1]) / NAME
 
 
 def holder(descriptor: int, locks: Path = Path("/proc/locks")) -> str:
-    """Who has the lock of an open file, as far as the kernel tells."""
+    """Return who has the lock of an open file, as far as the kernel tells."""
     inode = os.fstat(descriptor).st_ino
     try:
         text = locks.read_text(encoding="ascii", errors="replace")
     except OSError:
         text = ""
-    found = re.search(rf"FLOCK\s+ADVISORY\s+WRITE\s+(\d+)\s+\S+:{inode}\s", text)
-    return f"process {found[1]}" if found and found[1] != "0" else "another lab"
+    match = re.search(rf"FLOCK\s+ADVISORY\s+WRITE\s+(\d+)\s+\S+:{inode}\s", text)
+    return f"process {match[1]}" if match and match[1] != "0" else "another lab"
 
 
 def _opened(path: Path) -> int:
@@ -64,11 +64,11 @@ def _opened(path: Path) -> int:
         except FileNotFoundError:
             pass
         try:
-            made = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
             continue
-        os.fchmod(made, 0o644)  # independent of the umask: others must be able to read it
-        return made
+        os.fchmod(descriptor, 0o644)  # independent of the umask: others must be able to read it
+        return descriptor
 
 
 def _for_all(folder: Path) -> bool:

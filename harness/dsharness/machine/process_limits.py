@@ -31,17 +31,23 @@ LIMITS = (
     ProcessLimit(kind=resource.RLIMIT_NOFILE, flag="-n", what="open files", least=1024),
     ProcessLimit(kind=resource.RLIMIT_NPROC, flag="-u", what="processes", least=512),
     ProcessLimit(
-        kind=resource.RLIMIT_FSIZE, flag="-f", what="bytes of a file", least=4 * GIB,
+        kind=resource.RLIMIT_FSIZE,
+        flag="-f",
+        what="bytes of a file",
+        least=4 * GIB,
         unit=(MIB, " MiB"),
     ),
     ProcessLimit(
-        kind=resource.RLIMIT_AS, flag="-v", what="memory of a process", least=4 * GIB,
+        kind=resource.RLIMIT_AS,
+        flag="-v",
+        what="memory of a process",
+        least=4 * GIB,
         unit=(MIB, " MiB"),
     ),
     ProcessLimit(
         kind=resource.RLIMIT_CPU, flag="-t", what="CPU time", least=24 * 3600, unit=(1, " s")
     ),
-)  # fmt: skip
+)
 
 
 def hard_limits() -> tuple[int, int]:
@@ -55,7 +61,7 @@ def hard_limits() -> tuple[int, int]:
 
 
 def refuse_low_limits() -> None:
-    """EngineError for a limit that would be blamed on every server that is started."""
+    """Raise EngineError for a limit that would be blamed on every server that is started."""
     for limit in LIMITS:
         soft, _ = resource.getrlimit(limit.kind)
         if soft != resource.RLIM_INFINITY and soft < limit.least:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pydantic
 
@@ -22,6 +22,7 @@ from dsharness.model import (
     Family,
     KojiPackages,
     LdaploadWorkload,
+    Matrix,
     PreinstalledPackages,
     Profile,
     Registry,
@@ -43,7 +44,7 @@ HTTP = "https; or add `plain_http: true`: then anyone on the way can change what
 
 
 def untrusted(row: Row) -> Iterator[Contradiction]:
-    """Plain http without its word, and words that say nothing where they stand."""
+    """Yield plain http without its word, and words that say nothing where they stand."""
     if isinstance(row.base, Bootstrap):
         yield from _trusted_bootstrap(row.base)
     if isinstance(row.packages, DnfPackages | KojiPackages) and not row.packages.plain_http:
@@ -90,7 +91,7 @@ BOOTSTRAP_OF = {
 
 
 def row_contradictions(index: int, row: Row) -> Iterator[Problem]:
-    """Everything in one row that cannot be true together."""
+    """Yield everything in one row that cannot be true together."""
     for checks in (_sources, _bootstrap, untrusted, _versions, _version_pins):
         for path, value, allowed in checks(row):
             yield Problem(path=("rows", index, *path), value=value, allowed=allowed)
@@ -126,12 +127,12 @@ def _bootstrap(row: Row) -> Iterator[Contradiction]:
 
 
 def _versions(row: Row) -> Iterator[Contradiction]:
-    """Versions of the row's product, and of what the row's driver may bring along."""
-    known, system = known_of(row), str(row.system)
+    """Check versions of the row's product, and of what the row's driver may bring along."""
+    facts, system = known_of(row), str(row.system)
     for name, version in row.versions.items():
-        suite = known.suites.get(name)
+        suite = facts.suites.get(name)
         if suite is None and name != product_of(row):
-            allowed = (product_of(row), *known.suites)
+            allowed = (product_of(row), *facts.suites)
             expected = f"unknown key; allowed: {', '.join(allowed)}.{suggestion(name, allowed)}"
             yield ("versions", name), version, expected
         elif suite is not None and system not in suite.systems:
@@ -141,13 +142,13 @@ def _versions(row: Row) -> Iterator[Contradiction]:
                 version,
                 f"{expected}; else it belongs in `published.versions`",
             )
-    for name, suite in known.suites.items():
+    for name, suite in facts.suites.items():
         if system in suite.required_by and name not in row.versions:
             yield ("versions", name), None, f"missing; `system: {system}` needs it"
     for name in row.published.versions if row.published else ():
-        if name not in known.suites:
-            expected = f"unknown key; allowed: {', '.join(known.suites)}."
-            yield ("published", "versions", name), None, expected + suggestion(name, known.suites)
+        if name not in facts.suites:
+            expected = f"unknown key; allowed: {', '.join(facts.suites)}."
+            yield ("published", "versions", name), None, expected + suggestion(name, facts.suites)
     if row.family is Family.FREEIPA and row.system != "freeipa":
         yield ("system",), str(row.system), "freeipa with `family: freeipa`"
 
@@ -165,9 +166,9 @@ def _version_pins(row: Row) -> Iterator[Contradiction]:
             yield ("pins", package), pin, f"{version}, as `versions.{name}` says"
     if isinstance(row.packages, KojiPackages):
         package, build, _ = row.packages.nvr.rsplit("-", 2)
-        _, wanted = stated.get(package, ("", None))
-        if wanted is not None and build != upstream(wanted):
-            expected = f"a build of {package} {wanted} (`versions`)"
+        _, version_stated = stated.get(package, ("", None))
+        if version_stated is not None and build != upstream(version_stated):
+            expected = f"a build of {package} {version_stated} (`versions`)"
             yield ("packages", "nvr"), row.packages.nvr, expected
         pin = row.pins.get(package)
         if pin is not None and upstream(pin) != build:
@@ -177,18 +178,18 @@ def _version_pins(row: Row) -> Iterator[Contradiction]:
 MAX_CHAINS = 1000  # each is searched on its own; the DAG of all releases has about fifteen
 
 
-def order_findings(at: KeyPath, series: Series) -> Iterator[Problem]:
-    """What keeps one from searching along a series."""
+def order_findings(place: KeyPath, series: Series) -> Iterator[Problem]:
+    """Yield what keeps one from searching along a series."""
     if series.rows and series.parents:
         yield Problem(
-            path=at,
+            path=place,
             value=series.id,
             allowed="both `rows` and `parents`; give `rows` for a line or `parents` for branches",
         )
     repeated = [row for row in dict.fromkeys(series.rows) if series.rows.count(row) > 1]
     if repeated:
         yield Problem(
-            path=(*at, "rows"),
+            path=(*place, "rows"),
             value=", ".join(repeated),
             allowed="more than once in one series; each row once",
         )
@@ -196,20 +197,20 @@ def order_findings(at: KeyPath, series: Series) -> Iterator[Problem]:
     graph = graph_of(series)
     if len(graph) < 2:
         yield Problem(
-            path=at,
+            path=place,
             value=series.id,
             allowed=f"a series of {len(graph)} rows has nothing to search; at least 2 are needed",
         )
     cycle = find_cycle(graph)
     if cycle is not None:
         yield Problem(
-            path=(*at, "parents"),
+            path=(*place, "parents"),
             value=" -> ".join(cycle),
             allowed="a cycle; an order needs each row to come before its descendants only",
         )
     elif count_chains(graph) > MAX_CHAINS:
         yield Problem(
-            path=(*at, "parents"),
+            path=(*place, "parents"),
             value=series.id,
             allowed=f"{count_chains(graph)} lines from root to leaf; at most {MAX_CHAINS}",
         )
@@ -224,6 +225,7 @@ def workload_contradictions(index: int, load: Workload) -> Iterator[Problem]:
 
 V = TypeVar("V", bound=Value)
 SECTIONS = ("sources", "rows", "series", "workloads", "settings", "toolchains", "profiles")
+READ = ("rows", "series", "workloads", "toolchains", "profiles")  # of which the parts matter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,12 +241,26 @@ class Draft:
     defaults: Defaults | None
     tools: Tools | None
 
+    @classmethod
+    def of(cls, matrix: Matrix) -> Self:
+        """All of a matrix that has the right shape."""
+        parts = {section: dict(enumerate(getattr(matrix, section))) for section in SECTIONS}
+        return cls(
+            ids={
+                section: tuple((index, part.id) for index, part in of_it.items())
+                for section, of_it in parts.items()
+            },
+            defaults=matrix.defaults,
+            tools=matrix.tools,
+            **{section: parts[section] for section in READ},
+        )
+
     def known(self, section: str) -> tuple[str, ...]:
         return tuple(name for _, name in self.ids[section])
 
 
 def draft_of(data: Mapping[str, object]) -> Draft:
-    """What can be read of the data, however wrong the rest is."""
+    """Return what can be read of the data, however wrong the rest is."""
     return Draft(
         ids={section: tuple(_ids(_items(data, section))) for section in SECTIONS},
         rows=_readable(Row, data, "rows"),
@@ -258,26 +274,30 @@ def draft_of(data: Mapping[str, object]) -> Draft:
 
 
 def reference_findings(draft: Draft) -> list[Problem]:
-    """Ids given twice, ids that do not exist, and series without an order."""
-    found = [*_duplicates(draft)]
+    """Return ids given twice, ids that do not exist, and series without an order."""
+    problems = [*_duplicates(draft)]
     for path, name, section in _references(draft):
-        known = draft.known(section)
-        if name not in known:
-            allowed = f"no such id in `{section}`; there are: {', '.join(known)}."
-            found.append(Problem(path=path, value=name, allowed=allowed + suggestion(name, known)))
+        ids = draft.known(section)
+        if name not in ids:
+            allowed = f"no such id in `{section}`; there are: {', '.join(ids)}."
+            problems.append(Problem(path=path, value=name, allowed=allowed + suggestion(name, ids)))
     for index, series in draft.series.items():
-        found.extend(order_findings(("series", index), series))
-    return found
+        problems.extend(order_findings(("series", index), series))
+    return problems
 
 
 def contradiction_findings(draft: Draft) -> list[Problem]:
-    """Values that cannot be true together."""
+    """Return values that cannot be true together."""
     return [
-        *(finding for at, row in draft.rows.items() for finding in row_contradictions(at, row)),
         *(
             finding
-            for at, load in draft.workloads.items()
-            for finding in workload_contradictions(at, load)
+            for index, row in draft.rows.items()
+            for finding in row_contradictions(index, row)
+        ),
+        *(
+            finding
+            for index, load in draft.workloads.items()
+            for finding in workload_contradictions(index, load)
         ),
     ]
 
@@ -324,7 +344,7 @@ def _duplicates(draft: Draft) -> Iterator[Problem]:
 
 
 def _references(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
-    """Each place that names something, the name, and the section it must be in."""
+    """Yield each place that names something, the name, and the section it must be in."""
     yield from _choices(draft)
     yield from _loads(draft)
     for index, toolchain in draft.toolchains.items():
@@ -342,7 +362,7 @@ def _references(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
 
 
 def _loads(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
-    """What profiles and workloads name."""
+    """Yield what profiles and workloads name."""
     for index, profile in draft.profiles.items():
         for place, name in enumerate(profile.workloads):
             yield ("profiles", index, "workloads", place), name, "workloads"
@@ -352,7 +372,7 @@ def _loads(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
 
 
 def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
-    """What `defaults` and `tools` name."""
+    """Yield what `defaults` and `tools` name."""
     if draft.defaults is not None:
         yield ("defaults", "series"), draft.defaults.series, "series"
         yield ("defaults", "settings"), draft.defaults.settings, "settings"

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from dsharness.errors import MatrixError
 from dsharness.matrix.cross_checks import (
+    Draft,
     contradiction_findings,
     draft_of,
     reference_findings,
@@ -28,8 +29,7 @@ from dsharness.model import (
 )
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
 from dsharness.yaml_files.shape import (
-    Schema,
-    document_findings,
+    checked,
     read_checked,
     refuse_problems,
     schema_of,
@@ -54,7 +54,7 @@ T = TypeVar("T", bound=Named)
 
 
 def find_matrix(*, folder: bool = True) -> Path:
-    """$DSBISECT_MATRIX, then the working folder's, then the packaged copy.
+    """Return $DSBISECT_MATRIX, then the working folder's, then the packaged copy.
 
     Without ``folder`` the working folder's is left out: in a checkout it is the commit's own.
     """
@@ -72,43 +72,41 @@ def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
     """The checked matrix of a file, or one MatrixError with everything that is wrong in it."""
     place = path or find_matrix(folder=folder)
     document = joined(read_document(place, hint=SHAPE_HINT, unread=UNREAD_HINT), hint=SHAPE_HINT)
-    draft = draft_of(document.data)
-    findings = [
-        *document_findings(Matrix, document),
-        *reference_findings(draft),
-        *contradiction_findings(draft),
-    ]
-    if findings:
-        raise FileProblemsError(document.path, findings, document.places, hint=HINT)
-    matrix = Matrix.model_validate_json(json.dumps(document.data), strict=True)
+    matrix, problems = checked(Matrix, document)
+    draft = draft_of(document.data) if matrix is None else Draft.of(matrix)
+    problems += [*reference_findings(draft), *contradiction_findings(draft)]
+    if problems or matrix is None:
+        raise FileProblemsError(document.path, problems, document.places, hint=HINT)
     return matrix.model_copy(update={"file": document.path})
 
 
 def find_row(matrix: Matrix, row_id: str) -> Row:
-    """The row of that id, or MatrixError with the nearest id there is."""
+    """Return the row of that id, or MatrixError with the nearest id there is."""
     return _find("row", matrix.rows, row_id)
 
 
 def find_series(matrix: Matrix, series_id: str) -> Series:
-    """The series of that id, or MatrixError with the nearest id there is."""
+    """Return the series of that id, or MatrixError with the nearest id there is."""
     return _find("series", matrix.series, series_id)
 
 
 def find_workload(matrix: Matrix, name: str, folder: Path = Path()) -> Workload:
-    """The workload of that id or in that file, or MatrixError with the nearest id there is.
+    """Return the workload of that id or in that file, or MatrixError with the nearest id there is.
 
     ``ID@USERS`` is the same load on a directory of so many users. A relative file is looked for
     in ``folder``, which is otherwise the working folder.
     """
-    whole, at, users = name.rpartition("@")
-    if at and SIZE.fullmatch(users):
-        return _sized(find_workload(matrix, whole, folder), int(users))
+    workload_id, separator, users = name.rpartition("@")
+    if separator and SIZE.fullmatch(users):
+        return _sized(find_workload(matrix, workload_id, folder), int(users))
     if _is_file(name):
         return _read_workload(folder / name)
-    if at and (_is_file(whole) or whole in {each.id for each in matrix.workloads}):
+    if separator and (
+        _is_file(workload_id) or workload_id in {workload.id for workload in matrix.workloads}
+    ):
         raise MatrixError(
             f"{name}: {users!r} is no number of users",
-            hint=f"1 to {10**USER_DIGITS - 1}, such as {whole}@1000",
+            hint=f"1 to {10**USER_DIGITS - 1}, such as {workload_id}@1000",
         )
     return _find("workload", matrix.workloads, name)
 
@@ -129,9 +127,9 @@ def _sized(workload: Workload, users: int) -> Workload:
     sized = workload.sized(users)
     for parameter, allowed in sized.contradictions():
         sizes = range(users + 1, users + 1 + SIZES_TRIED)
-        fit = next((each for each in sizes if not any(workload.sized(each).contradictions())), None)
-        such = "" if fit is None else f", such as {fit}"
-        raise MatrixError(f"{name}: {parameter}: {allowed}", hint=f"choose another size{such}")
+        fit = next((size for size in sizes if not any(workload.sized(size).contradictions())), None)
+        example = "" if fit is None else f", such as {fit}"
+        raise MatrixError(f"{name}: {parameter}: {allowed}", hint=f"choose another size{example}")
     return sized.model_copy(update={"file": name})
 
 
@@ -142,41 +140,36 @@ LONGEST_ID = 64
 
 
 def _read_workload(path: Path) -> Workload:
-    """A load that its user wrote; MatrixError with everything that is wrong in it."""
+    """Return a load that its user wrote; MatrixError with everything that is wrong in it."""
     hint = WORKLOAD_HINT
-    (found,) = read_checked(path, WorkloadFile, hint=hint).workloads
-    refuse_problems(path, list(workload_contradictions(0, found)), hint=hint)
-    return found.model_copy(update={"file": str(path)})
+    (workload,) = read_checked(path, WorkloadFile, hint=hint).workloads
+    refuse_problems(path, list(workload_contradictions(0, workload)), hint=hint)
+    return workload.model_copy(update={"file": str(path)})
 
 
 def find_settings(matrix: Matrix, settings_id: str) -> Settings:
-    """The settings of that id, or MatrixError with the nearest id there is."""
+    """Return the settings of that id, or MatrixError with the nearest id there is."""
     return _find("settings", matrix.settings, settings_id)
 
 
 def find_profile(matrix: Matrix, profile_id: str | None) -> tuple[Workload, ...]:
-    """The workloads of that profile; of none, the default's."""
-    wanted = profile_id or matrix.defaults.profile
-    profile = _find("profile", matrix.profiles, wanted) if wanted else matrix.defaults
+    """Return the workloads of that profile; of none, the default's."""
+    wanted_id = profile_id or matrix.defaults.profile
+    profile = _find("profile", matrix.profiles, wanted_id) if wanted_id else matrix.defaults
     return tuple(find_workload(matrix, name) for name in profile.workloads)
 
 
-def _find(noun: str, things: Sequence[T], wanted: str) -> T:
+def _find(noun: str, things: Sequence[T], wanted_id: str) -> T:
     for thing in things:
-        if thing.id == wanted:
+        if thing.id == wanted_id:
             return thing
-    known = [thing.id for thing in things]
+    ids = [thing.id for thing in things]
     raise MatrixError(
-        f"no {noun} {wanted!r} in the matrix.{suggestion(wanted, known)}",
-        hint=f"there are: {', '.join(known)}",
+        f"no {noun} {wanted_id!r} in the matrix.{suggestion(wanted_id, ids)}",
+        hint=f"there are: {', '.join(ids)}",
     )
 
 
-def matrix_schema() -> Schema:
-    """What a matrix may say, as JSON Schema 2020-12."""
-    return schema_of(Matrix)
-
-
 def schema_text() -> str:
-    """The whole text of matrix.schema.json."""
-    return json.dumps(matrix_schema(), indent=2, ensure_ascii=False) + "\n"
+    """Return the text of matrix.schema.json: what a matrix may say, as JSON Schema 2020-12."""
+    return json.dumps(schema_of(Matrix), indent=2, ensure_ascii=False) + "\n"

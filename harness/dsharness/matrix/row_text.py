@@ -49,7 +49,7 @@ def rows_text(rows: Sequence[Row]) -> str:
 
 
 def row_text(matrix: Matrix, row: Row) -> str:
-    """Everything of one row, a fact a line."""
+    """Return everything of one row, a fact a line."""
     facts = [(name, value) for name, value in _facts(matrix, row) if value]
     width = max(len(name) for name, _ in facts)
     lines = [row.id]
@@ -62,20 +62,20 @@ def row_text(matrix: Matrix, row: Row) -> str:
 
 
 def row_label(row: Row) -> str:
-    """The label of a row in a drawing, in addition to its id."""
+    """Return the label of a row in a drawing, in addition to its id."""
     verdict = f", published {row.published.verdict}" if row.published else ""
     return f"{row.os}, {_product(row)}{verdict}"
 
 
 def base_text(base: Bootstrap | Registry) -> str:
-    """Where the base image comes from."""
+    """Return where the base image comes from."""
     if isinstance(base, Bootstrap):
         return f"{base.tool} {base.suite}"
     return base.image if base.digest is None else f"{base.image}@{base.digest}"
 
 
 def packages_text(row: Row) -> str:
-    """Where the product comes from."""
+    """Return where the product comes from."""
     packages = row.packages
     match packages:
         case AptPackages():
@@ -101,7 +101,7 @@ def _product(row: Row) -> str:
 
 
 def _parts(suites: dict[str, str], word: str) -> Iterator[str]:
-    """What brings the product along."""
+    """Yield what brings the product along."""
     yield from (f"{word} {title} {version}" for title, version in suites.items())
 
 
@@ -147,7 +147,9 @@ def _facts(matrix: Matrix, row: Row) -> Iterator[tuple[str, str]]:
             yield f"published {title}", version
         yield "about the published row", row.published.note
     yield "note", row.note
-    inside = [each.id for each in matrix.series if row.id in (*each.rows, *_named(each.parents))]
+    inside = [
+        series.id for series in matrix.series if row.id in (*series.rows, *_named(series.parents))
+    ]
     yield "series", ", ".join(inside)
 
 

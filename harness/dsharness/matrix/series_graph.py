@@ -33,7 +33,7 @@ Graph = Mapping[str, tuple[str, ...]]  # every node is a key, in written order; 
 
 
 def graph_of(series: Series) -> dict[str, tuple[str, ...]]:
-    """Every candidate of the series with its parents; a plain list is one line."""
+    """Return every candidate of the series with its parents; a plain list is one line."""
     if not series.parents:
         rows = series.rows
         before = dict.fromkeys(rows[:1], ()) | {new: (old,) for old, new in pairwise(rows)}
@@ -45,7 +45,7 @@ def graph_of(series: Series) -> dict[str, tuple[str, ...]]:
 
 
 def children_of(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """The same graph, read downwards."""
+    """Return the same graph, read downwards."""
     below: dict[str, list[str]] = {node: [] for node in graph}
     for node, parents in graph.items():
         for parent in parents:
@@ -54,7 +54,7 @@ def children_of(graph: Graph) -> dict[str, tuple[str, ...]]:
 
 
 def find_cycle(graph: Graph) -> Chain | None:
-    """One cycle, oldest end first and closed (`a, b, a`), or None."""
+    """Return one cycle, oldest end first and closed (`a, b, a`), or None."""
     try:
         _sorter(graph).prepare()
     except CycleError as error:
@@ -76,7 +76,7 @@ def _sorter(graph: Graph) -> TopologicalSorter[str]:
 
 
 def count_chains(graph: Graph) -> int:
-    """How many chains there are, without making them: diamonds in a row double each time."""
+    """Return how many chains there are, without making them: diamonds in a row double each time."""
     below = children_of(graph)
     lines: dict[str, int] = {}
     for node in reversed(topological(graph)):
@@ -85,22 +85,22 @@ def count_chains(graph: Graph) -> int:
 
 
 def chains(series: Series) -> tuple[Chain, ...]:
-    """Every path from a root to a leaf; the frontier is the union of their boundaries."""
+    """Return every path from a root to a leaf; the frontier is the union of their boundaries."""
     return chains_of(graph_of(series))
 
 
 def chains_of(graph: Graph) -> tuple[Chain, ...]:
-    """The same for a bare graph; it must have no cycle."""
+    """Return the same for a bare graph; it must have no cycle."""
     below = children_of(graph)
-    found: list[Chain] = []
+    chains: list[Chain] = []
     open_ends: list[Chain] = [(node,) for node in reversed(list(graph)) if not graph[node]]
     while open_ends:
         chain = open_ends.pop()
         if below[chain[-1]]:
             open_ends.extend((*chain, child) for child in reversed(below[chain[-1]]))
         else:
-            found.append(chain)
-    return tuple(found)
+            chains.append(chain)
+    return tuple(chains)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,14 +114,14 @@ class Drawing:
     kinds: Mapping[str, str]  # "" where nothing is known of the node
 
     def changed(self, node: str) -> bool:
-        """Whether the node's kind differs from a parent's."""
+        """Return whether the node's kind differs from a parent's."""
         kind = self.kinds[node]
         before = {self.kinds[parent] for parent in self.graph[node]}
         return bool(kind and before - {kind, ""})
 
 
 def as_text(drawing: Drawing) -> str:
-    """One column for each branch, as git draws history; `*` where the kind changes."""
+    """Draw a column for each branch, as git draws history; `*` where the kind changes."""
     below = _drawn_below(drawing.graph)
     lines = [drawing.title]
     roots = [node for node in drawing.graph if not drawing.graph[node]]
@@ -143,7 +143,7 @@ def as_text(drawing: Drawing) -> str:
 
 
 def as_dot(drawing: Drawing) -> str:
-    """The drawing for Graphviz: changed nodes are filled."""
+    """Return the drawing for Graphviz: changed nodes are filled."""
     quoted = json.dumps  # dot's double-quoted strings escape as JSON's do
     lines = [f"digraph {quoted(drawing.id)} {{", "  rankdir=LR; node [shape=box];"]
     for node in topological(drawing.graph):
@@ -156,7 +156,7 @@ def as_dot(drawing: Drawing) -> str:
 
 
 def as_data(drawing: Drawing) -> dict[str, object]:
-    """Every node with its parents, and the lines along which a boundary is searched."""
+    """Return every node with its parents, and the lines along which a boundary is searched."""
     return {
         "series": drawing.id,
         "title": drawing.title,
@@ -175,7 +175,7 @@ def as_data(drawing: Drawing) -> dict[str, object]:
 
 
 def _drawn_below(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """The tree that is drawn: each node under the first of its parents."""
+    """Return the tree that is drawn: each node under the first of its parents."""
     return children_of({node: parents[:1] for node, parents in graph.items()})
 
 
@@ -187,15 +187,15 @@ def _run(node: str, below: Mapping[str, tuple[str, ...]]) -> Chain:
 
 
 def _stretches(run: Chain, drawing: Drawing) -> Iterator[str]:
-    """Neighbours with the same label share a line."""
-    for (label, others), group in groupby(
+    """Yield neighbours with the same label share a line."""
+    for (label, other_parents), group in groupby(
         run, key=lambda node: (drawing.labels[node], drawing.graph[node][1:])
     ):
         nodes = list(group)
         names = ", ".join(nodes) if len(nodes) < 3 else f"{nodes[0]} .. {nodes[-1]} ({len(nodes)})"
-        also = f"  (also after {', '.join(others)})" if others else ""
+        branches = f"  (also after {', '.join(other_parents)})" if other_parents else ""
         text = f"  {label}" if label else ""
-        yield f"{'*' if drawing.changed(nodes[0]) else 'o'} {names}{text}{also}"
+        yield f"{'*' if drawing.changed(nodes[0]) else 'o'} {names}{text}{branches}"
 
 
 Tag = Annotated[str, pydantic.Field(pattern=r"^\d+\.\d+[0-9.-]*$", max_length=64)]
@@ -217,7 +217,7 @@ class Release(Value):
 
 
 def load_releases(where: Path, facts: ReleaseFacts) -> tuple[Release, ...]:
-    """Every release of the table, by version; MatrixError with the line that is wrong."""
+    """Return every release of the table, by version; MatrixError with the line that is wrong."""
     try:
         with where.open(encoding="utf-8", newline="") as stream:
             table = csv.DictReader(stream)
@@ -240,13 +240,13 @@ def _release(
     if len(columns) < len(record):
         raise MatrixError(f"{where}: not as many cells as columns")
     try:
-        shown = facts.text_of(columns)
-        named = {name: columns[name] for name in COLUMNS}
+        commit_text = facts.text_of(columns)
+        cells = {name: columns[name] for name in COLUMNS}
     except KeyError as error:
         raise MatrixError(f"{where}: no column {error}") from None
     try:
-        branch = facts.branch_of(named["version"])
-        return Release.model_validate({**named, "branch": branch, "shown": shown})
+        branch = facts.branch_of(cells["version"])
+        return Release.model_validate({**cells, "branch": branch, "shown": commit_text})
     except pydantic.ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         column = "".join(f"{part}: " for part in wrong["loc"])
@@ -257,7 +257,7 @@ SERIES_ID = "releases"
 
 
 def parents_of(releases: Sequence[Release]) -> dict[str, tuple[str, ...]]:
-    """Each tag's parent: the one before it in its branch, or the one its branch forked from.
+    """Return each tag's parent: the one before it in its branch, or the one its branch forked from.
 
     A branch forks from the last tag before its own first one, of the nearest older branch
     that had any tag by then.
@@ -275,17 +275,17 @@ def parents_of(releases: Sequence[Release]) -> dict[str, tuple[str, ...]]:
 
 
 def release_series(releases: Sequence[Release], title: str) -> Series:
-    """The releases as one series: a chain for each branch that was not continued."""
+    """Return the releases as one series: a chain for each branch that was not continued."""
     return Series(id=SERIES_ID, title=title, parents=parents_of(releases))
 
 
 def known_releases() -> tuple[Series, tuple[Release, ...]]:
-    """The one product's whose releases the lab has a table of."""
+    """Return the one product's whose releases the lab has a table of."""
     name, path = next(iter(release_files().items()))
-    known = product(name)
-    releases = load_releases(path, known.releases)
-    shown = f", by {known.releases.title}" if known.releases.title else ""
-    return release_series(releases, f"Every tagged release of {known.title}{shown}"), releases
+    facts = product(name)
+    releases = load_releases(path, facts.releases)
+    by_whom = f", by {facts.releases.title}" if facts.releases.title else ""
+    return release_series(releases, f"Every tagged release of {facts.title}{by_whom}"), releases
 
 
 def _fork(first: Release, older: Iterable[list[Release]]) -> Release | None:

@@ -107,9 +107,9 @@ class AddressRequest:
         return max(1, load.operations // load.threads)
 
     def __str__(self) -> str:
-        who = self.users[0].dn if len(self.users) == 1 else f"{len(self.users)} users"
+        binder = self.users[0].dn if len(self.users) == 1 else f"{len(self.users)} users"
         return (
-            f"at most {self.binds} binds as {who} at {self.address}: one to try, then "
+            f"at most {self.binds} binds as {binder} at {self.address}: one to try, then "
             f"{self.runs} x {self.binds_of(self.workload)}, on {self.threads} connections at once, "
             f"within {self.limit_s:.0f} s. It only binds, and reads what anyone may read. The "
             "passwords travel unencrypted"
@@ -142,21 +142,21 @@ class AddressResult(Value):
     stopped: str | None = Field(default=None, description="why there are fewer runs than planned")
 
 
-def network_for(address: LdapAddress, wanted: str | None) -> str | None:
-    """The network of the load's container: the host's for what only the host reaches."""
-    if wanted is None and address.is_loopback:
+def network_for(address: LdapAddress, network: str | None) -> str | None:
+    """Return the network of the load's container: the host's for what only the host reaches."""
+    if network is None and address.is_loopback:
         return HOST_NETWORK
-    return wanted
+    return network
 
 
-def checked_network(wanted: str | None) -> str | None:
-    """A network that podman can be asked for."""
-    if wanted is not None and (not NETWORK.fullmatch(wanted) or wanted == "none"):
+def checked_network(network: str | None) -> str | None:
+    """Return a network that podman can be asked for."""
+    if network is not None and (not NETWORK.fullmatch(network) or network == "none"):
         raise UsageError(
-            f"--network {wanted}: the load would reach nothing",
+            f"--network {network}: the load would reach nothing",
             hint="host, container:NAME, or the name of one of podman's networks",
         )
-    return wanted
+    return network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,11 +178,11 @@ class FromOutside:
         size = Operations(
             per_thread=self.request.per_thread(turn.workload), limit_s=self.limit_s, strict=True
         )
-        for at in benches:
-            write_files(at, turn.workload, turn.number)
+        for served in benches:
+            write_files(served, turn.workload, turn.number)
             with measuring():
-                run = run_load(at, turn.workload, size, at.cpus)
-            yield sample_of(at, turn, [run], self.objections)
+                run = run_load(served, turn.workload, size, served.cpus)
+            yield sample_of(served, turn, [run], self.objections)
 
     def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
         """The load alone can tell: its run counts when each of its binds succeeded."""
@@ -208,9 +208,9 @@ def measure_address(
     instance = Instance(candidate_id=CANDIDATE, endpoint=request.endpoint, network=request.network)
     machine = machine_now(engine, way.cpus)
     procedure = Procedure(version=PROCEDURE, way=way.name, loader=loader.key)
-    with bench(engine, instance, loader, way.cpus, machine, procedure, keep=keep) as at:
-        found_host(at.load, request.address)
-        visit = Visit(request=request, at=at, progress=progress)
+    with bench(engine, instance, loader, way.cpus, machine, procedure, keep=keep) as served:
+        found_host(served.load, request.address)
+        visit = Visit(request=request, bench=served, progress=progress)
         visit.take(request.trial, number=0)
         runs, stopped = visit.runs()
     facts, unasked = _facts(request)
@@ -232,35 +232,35 @@ def measure_address(
 class Visit:
     """The turns at a server that someone else runs, and how much of their time is left."""
 
-    def __init__(self, *, request: AddressRequest, at: Bench, progress: Progress) -> None:
+    def __init__(self, *, request: AddressRequest, bench: Bench, progress: Progress) -> None:
         self._request = request
-        self._at = at
+        self._bench = bench
         self._progress = progress
         self._left_s = request.limit_s
 
     def runs(self) -> tuple[tuple[AddressRun, ...], str | None]:
-        """All that fit into the time, and why there are no more."""
-        taken: list[AddressRun] = []
+        """Return all that fit into the time, and why there are no more."""
+        runs: list[AddressRun] = []
         for number in range(1, self._request.runs + 1):
             try:
                 sample = self.take(self._request.workload, number)
             except DeadlineError as error:
-                if not taken:
+                if not runs:
                     raise
-                return tuple(taken), error.message
-            taken.append(_run_of(sample, self._request.threads))
+                return tuple(runs), error.message
+            runs.append(_run_of(sample, self._request.threads))
             self._progress(
-                f"run {number} of {self._request.runs}: {taken[-1].rate_per_s:.0f} binds/s"
+                f"run {number} of {self._request.runs}: {runs[-1].rate_per_s:.0f} binds/s"
             )
-        return tuple(taken), None
+        return tuple(runs), None
 
     def take(self, workload: LdcltWorkload, number: int) -> Sample:
-        """WorkloadError when a single bind of it was refused."""
+        """Raise WorkloadError when a single bind of it was refused."""
         way = FromOutside(request=self._request, limit_s=self._left_s)
         turn = Turn(
             campaign_id="", number=number, candidates=(CANDIDATE,), workload=workload, way=way.name
         )
-        (sample,) = way.take(turn, [self._at], self._measuring)
+        (sample,) = way.take(turn, [self._bench], self._measuring)
         if sample.valid:
             return sample
         if not self._left_s:
@@ -284,7 +284,7 @@ class Visit:
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
-        """To wait for another lab takes nothing of the time."""
+        """Wait for another lab, which takes nothing of the time."""
         with measuring_alone(self._progress):
             deadline = Deadline.after(self._left_s)
             yield
@@ -303,27 +303,27 @@ def _run_of(sample: Sample, threads: int) -> AddressRun:
 
 
 def found_host(box: Container, address: LdapAddress) -> str:
-    """The host in numbers, by IPv4 if it has such a one, as the load's container knows it.
+    """Return the host in numbers, by IPv4 if it has such a one, as the load's container knows it.
 
     The load itself cannot distinguish an unknown name from a closed port.
     """
-    found = box.execute("env", RESOLVE, "getent", "ahosts", address.host)
-    numbers = [line.split()[0] for line in found.stdout.splitlines() if line.strip()]
-    if not found.ok or not numbers:
+    result = box.execute("env", RESOLVE, "getent", "ahosts", address.host)
+    numbers = [line.split()[0] for line in result.stdout.splitlines() if line.strip()]
+    if not result.ok or not numbers:
         raise WorkloadError(
             f"{address}: no such host as seen from the load's container",
             hint="give the address in numbers, or --network for one in which the name is known",
             log=box.log,
         )
-    return next((each for each in numbers if "." in each), numbers[0])
+    return next((number for number in numbers if "." in number), numbers[0])
 
 
 def _facts(request: AddressRequest) -> tuple[Facts, dict[str, str]]:
-    """What it shows to anyone, and what stays unknown."""
+    """Return what it shows to anyone, and what stays unknown."""
     if request.network is not None and request.network.startswith(CONTAINER_NETWORK):
         why = "only the load's container reaches it"
         return {}, {"version": why, "password scheme": why}
     facts = shown_to_anyone(request.address, request.users[0].dn)
     unread = {"version": VERSION, "password scheme": SCHEME}
     why = "it does not show it without a password"
-    return facts, {what: why for what, name in unread.items() if name not in facts}
+    return facts, {fact: why for fact, name in unread.items() if name not in facts}

@@ -57,14 +57,14 @@ class Counter(Protocol):
     within: ClassVar[str]  # "under valgrind"
 
     def close(self, kind: Metric) -> float:
-        """Two differences that are so close are of the operations alone."""
+        """Return two differences that are so close are of the operations alone."""
         ...
 
-    def begin(self, at: Bench, workload: Workload) -> None:
+    def begin(self, bench: Bench, workload: Workload) -> None:
         """Get a server ready to be counted."""
         ...
 
-    def counted(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
+    def counted(self, bench: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
         """Do it, and the counts meanwhile."""
         ...
 
@@ -73,20 +73,20 @@ class Counter(Protocol):
         ...
 
 
-def take_count(at: Bench, turn: Turn, counter: Counter, gate: Gate = count_objections) -> Sample:
-    """A sample that has only the metrics that are counted."""
+def take_count(bench: Bench, turn: Turn, counter: Counter, gate: Gate = count_objections) -> Sample:
+    """Return a sample that has only the metrics that are counted."""
     alone = turn.workload.model_copy(update={"threads": 1})
-    write_files(at, alone, turn.number)
+    write_files(bench, alone, turn.number)
     started_at = time_now()
     invalid: tuple[str, ...] = ()
     metrics: dict[str, Measurement] = {}
     operations = 0
     try:
-        each, operations = _count(counter, at, alone, gate)
-        metrics = {kind.name: kind.measured(value) for kind, value in each.items()}
+        values, operations = _count(counter, bench, alone, gate)
+        metrics = {kind.name: kind.measured(value) for kind, value in values.items()}
     except CandidateError as error:
         invalid = (error.message.splitlines()[0],)
-    golden = at.instance.own.golden
+    golden = bench.instance.own.golden
     return Sample(
         id=turn.sample_id(golden.image.candidate_id),
         campaign_id=turn.campaign_id,
@@ -97,61 +97,64 @@ def take_count(at: Bench, turn: Turn, counter: Counter, gate: Gate = count_objec
         turn=turn.number,
         attempt=turn.attempt,
         started_at=started_at,
-        start=at.start,
+        start=bench.start,
         duration_s=0.0,
         operations=operations,
         metrics=metrics,
-        machine=at.machine,
+        machine=bench.machine,
         calibrator_us=None,
         steal_pct=0.0,
         errors=len(invalid),
         per_second=(),
         invalid=invalid,
         workload=turn.workload,
-        bench=at.facts,
-        log=str(at.instance.container.log),
+        bench=bench.facts,
+        log=str(bench.instance.container.log),
     )
 
 
 def _count(
-    counter: Counter, at: Bench, alone: Workload, gate: Gate
+    counter: Counter, bench: Bench, alone: Workload, gate: Gate
 ) -> tuple[Mapping[Metric, float], int]:
-    """How many of each kind an operation takes, and the operations counted."""
-    counter.begin(at, alone)
-    count = short_run(counter, at, alone, gate)
-    idle = counter.counted(at, counter.rest)[1]
-    each: dict[Metric, list[float]] = {kind: [] for kind in counter.kinds}
-    found: dict[Metric, float | None] = dict.fromkeys(counter.kinds)
+    """Return how many of each kind an operation takes, and the operations counted."""
+    counter.begin(bench, alone)
+    count = short_run(counter, bench, alone, gate)
+    idle = counter.counted(bench, counter.rest)[1]
+    differences: dict[Metric, list[float]] = {kind: [] for kind in counter.kinds}
+    agreed_values: dict[Metric, float | None] = dict.fromkeys(counter.kinds)
     pairs = 0
-    while pairs < MOST_PAIRS and None in found.values():
+    while pairs < MOST_PAIRS and None in agreed_values.values():
         pairs += 1
-        short, long = (_loaded(counter, at, alone, size, gate) for size in (count, 2 * count))
-        for kind, seen in each.items():
+        short, long = (_loaded(counter, bench, alone, size, gate) for size in (count, 2 * count))
+        for kind, kind_differences in differences.items():
             more = difference(short[kind], long[kind], idle[kind], counter.busier)
-            seen.append(more / count)
-            found[kind] = agreed(seen, counter.close(kind), APART if kind.floor else 0.0)
-    told = {
-        kind: in_the_middle(each[kind]) if value is None else value for kind, value in found.items()
+            kind_differences.append(more / count)
+            agreed_values[kind] = agreed(
+                kind_differences, counter.close(kind), APART if kind.floor else 0.0
+            )
+    values = {
+        kind: in_the_middle(differences[kind]) if value is None else value
+        for kind, value in agreed_values.items()
     }
-    return told, 3 * count * pairs
+    return values, 3 * count * pairs
 
 
-def in_the_middle(each: Sequence[float]) -> float:
-    """What is told where no two agree: that such samples vary is for the search to see."""
-    return max(0.0, median(each))
+def in_the_middle(differences: Sequence[float]) -> float:
+    """Return what is told where no two agree: that such samples vary is for the search to see."""
+    return max(0.0, median(differences))
 
 
-def short_run(counter: Counter, at: Bench, alone: Workload, gate: Gate) -> int:
-    """How many operations; the first ones also warm the server up."""
+def short_run(counter: Counter, bench: Bench, alone: Workload, gate: Gate) -> int:
+    """Return how many operations; the first ones also warm the server up."""
     most = counter.kinds[0]
-    run, count = _loaded(counter, at, alone, 1, gate)[most], 1
+    run, count = _loaded(counter, bench, alone, 1, gate)[most], 1
     if run.total < counter.least:
-        run, count = _loaded(counter, at, alone, FEW, gate)[most], FEW
+        run, count = _loaded(counter, bench, alone, FEW, gate)[most], FEW
     return operations_of(run.seconds / count, run.total / count, counter)
 
 
 def difference(short: CountedRun, long: CountedRun, idle: CountedRun, busier: float) -> int:
-    """What the longer run took more, in threads that work for the operations."""
+    """Return what the longer run took more, in threads that work for the operations."""
     return sum(
         count - short.threads.get(thread, 0)
         for thread, count in long.threads.items()
@@ -159,13 +162,13 @@ def difference(short: CountedRun, long: CountedRun, idle: CountedRun, busier: fl
     )
 
 
-def agreed(each: Sequence[float], close: float, floor: float = 0.0) -> float | None:
-    """The mean of the two that are closest, if they are close; none below ``floor`` matters.
+def agreed(differences: Sequence[float], close: float, floor: float = 0.0) -> float | None:
+    """Return the mean of the two that are closest, if they are close; none below ``floor`` matters.
 
     A thread also does more than its operations once in a while: it starts, or asks for names for
     the first time. A difference that holds such work has no other like it.
     """
-    pairs = list(pairwise(sorted(each)))
+    pairs = list(pairwise(sorted(differences)))
     if not pairs:
         return None
     low, high = min(pairs, key=lambda pair: pair[1] - pair[0])
@@ -175,26 +178,28 @@ def agreed(each: Sequence[float], close: float, floor: float = 0.0) -> float | N
 
 
 def operations_of(operation_s: float, counted: float, counter: Counter) -> int:
-    """The operations of the shorter run, if one takes so long and counts so much."""
+    """Return the operations of the shorter run, if one takes so long and counts so much."""
     in_time = PAIR_S / 3 / max(operation_s, 1e-3)
     return round(min(counter.most, max(FEWEST, in_time, counter.least / max(counted, 1.0))))
 
 
-def _loaded(counter: Counter, at: Bench, workload: Workload, operations: int, gate: Gate) -> Counts:
-    load = counted_load(at, workload, operations, gate, counter.within)
-    return counter.counted(at, load)[1]
+def _loaded(
+    counter: Counter, bench: Bench, workload: Workload, operations: int, gate: Gate
+) -> Counts:
+    load = counted_load(bench, workload, operations, gate, counter.within)
+    return counter.counted(bench, load)[1]
 
 
 def counted_load(
-    at: Bench, workload: Workload, operations: int, gate: Gate, within: str
+    bench: Bench, workload: Workload, operations: int, gate: Gate, within: str
 ) -> Callable[[Behind], LoadReport]:
-    """So many operations; WorkloadError if they are not what was asked for."""
+    """Return a load of so many operations; WorkloadError if they are not what was asked for."""
     size = Operations(per_thread=operations, limit_s=LIMIT_S)
 
     def work(behind: Behind) -> LoadReport:
-        report = execute_load(at, workload, size, behind)
+        report = execute_load(bench, workload, size, behind)
         for why in gate(RunEvidence(operations=operations, threads=1, report=report)):
-            raise WorkloadError(f"{workload.id} {within}: {why}", log=at.load.log)
+            raise WorkloadError(f"{workload.id} {within}: {why}", log=bench.load.log)
         return report
 
     return work

@@ -64,9 +64,11 @@ exec "$loader" --library-path "$(echo {TOOLS}/usr/lib/*-linux-gnu)" "$program" "
 
 
 CALLGRIND = (
-    "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes",
+    "--tool=callgrind",
+    "--instr-atstart=no",
+    "--separate-threads=yes",
     f"--callgrind-out-file=/tmp/{OUT}",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +80,18 @@ class Valgrind:
 
     def command(self, command: tuple[str, ...]) -> tuple[str, ...]:
         return (
-            *ENVIRONMENT, f"VALGRIND_LIB={TOOLS}/usr/libexec/valgrind",
-            "sh", "-c", OWN_LOADER, "valgrind", "valgrind",
-            "--error-limit=no", f"--vgdb-prefix={PIPES}", *self.tool, *command,
-        )  # fmt: skip
+            *ENVIRONMENT,
+            f"VALGRIND_LIB={TOOLS}/usr/libexec/valgrind",
+            "sh",
+            "-c",
+            OWN_LOADER,
+            "valgrind",
+            "valgrind",
+            "--error-limit=no",
+            f"--vgdb-prefix={PIPES}",
+            *self.tool,
+            *command,
+        )
 
     def options(self, options: Options) -> Options:
         mount = f"type=image,source={self.image},destination={TOOLS}"
@@ -100,36 +110,36 @@ class Callgrind:
     def close(self, kind: Metric) -> float:  # noqa: ARG002 - it counts one
         return 0.01
 
-    def begin(self, at: Bench, workload: Workload) -> None:  # noqa: ARG002 - any workload
-        control(at.instance.container, "instrumentation on")
+    def begin(self, bench: Bench, workload: Workload) -> None:  # noqa: ARG002 - any workload
+        control(bench.instance.container, "instrumentation on")
 
-    def counted(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
-        box = at.instance.container
-        done, seconds = self._dumped(box, work)
+    def counted(self, bench: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
+        box = bench.instance.container
+        outcome, seconds = self._dumped(box, work)
         dumps = box.must("sh", "-c", DUMPED, what="read callgrind's count")
-        threads = {int(found["thread"]): int(found["count"]) for found in THREAD.finditer(dumps)}
+        threads = {int(match["thread"]): int(match["count"]) for match in THREAD.finditer(dumps)}
         if not any(threads.values()):
             raise InstanceError("callgrind counted nothing", log=box.log)
-        return done, {INSTRUCTIONS: CountedRun(threads=threads, seconds=seconds)}
+        return outcome, {INSTRUCTIONS: CountedRun(threads=threads, seconds=seconds)}
 
-    def by_function(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Mapping[str, int]]:
-        """The same by function, of all threads together."""
-        box = at.instance.container
-        done, _ = self._dumped(box, work)
+    def by_function(self, bench: Bench, work: Callable[[Behind], T]) -> tuple[T, Mapping[str, int]]:
+        """Return the same by function, of all threads together."""
+        box = bench.instance.container
+        outcome, _ = self._dumped(box, work)
         with scratch_folder("callgrind") as folder:
-            whole = Path(folder) / "dumps"
-            read = box.execute("sh", "-c", WHOLE, into=whole, into_bytes=MOST_BYTES)
-            if not read.ok:
-                raise InstanceError(f"callgrind's dumps: {last_line(read)}", log=box.log)
-            with whole.open(encoding="utf-8", errors="replace") as lines:
-                return done, own_counts(lines)
+            dump_file = Path(folder) / "dumps"
+            result = box.execute("sh", "-c", WHOLE, into=dump_file, into_bytes=MOST_BYTES)
+            if not result.ok:
+                raise InstanceError(f"callgrind's dumps: {last_line(result)}", log=box.log)
+            with dump_file.open(encoding="utf-8", errors="replace") as lines:
+                return outcome, own_counts(lines)
 
     def _dumped(self, box: Container, work: Callable[[Behind], T]) -> tuple[T, float]:
         control(box, "zero")
         began = time.monotonic()
-        done = work(())
+        outcome = work(())
         control(box, "dump")
-        return done, time.monotonic() - began
+        return outcome, time.monotonic() - began
 
     def rest(self, behind: Behind) -> None:  # noqa: ARG002 - it counts from inside
         time.sleep(IDLE_S)
@@ -138,28 +148,37 @@ class Callgrind:
 def control(box: Container, words: str, what: str = "control callgrind") -> None:
     """Tell valgrind's tool something while it runs."""
     box.must(
-        *ENVIRONMENT, "sh", "-c", OWN_LOADER, "vgdb", "vgdb", f"--vgdb-prefix={PIPES}", "--wait=30",
+        *ENVIRONMENT,
+        "sh",
+        "-c",
+        OWN_LOADER,
+        "vgdb",
+        "vgdb",
+        f"--vgdb-prefix={PIPES}",
+        "--wait=30",
         *words.split(),
         what=what,
-    )  # fmt: skip
+    )
 
 
-def take_function_counts(at: Bench, workload: Workload) -> FunctionCounts:
+def take_function_counts(bench: Bench, workload: Workload) -> FunctionCounts:
     """What a run of twice as many operations has more in each function, of a server in valgrind."""
     counter, alone = Callgrind(), workload.model_copy(update={"threads": 1})
-    write_files(at, alone, 0)
-    counter.begin(at, alone)
-    count = short_run(counter, at, alone, count_objections)
+    write_files(bench, alone, 0)
+    counter.begin(bench, alone)
+    count = short_run(counter, bench, alone, count_objections)
     short, long = (
-        counter.by_function(at, counted_load(at, alone, size, count_objections, counter.within))[1]
+        counter.by_function(
+            bench, counted_load(bench, alone, size, count_objections, counter.within)
+        )[1]
         for size in (count, 2 * count)
     )
     more = {name: (number - short.get(name, 0)) / count for name, number in long.items()}
     return FunctionCounts(
-        candidate_id=at.instance.candidate_id,
+        candidate_id=bench.instance.candidate_id,
         workload_id=workload.id,
         operations=3 * count,
-        per_operation={name: each for name, each in more.items() if each >= LEAST_SHOWN},
+        per_operation={name: number for name, number in more.items() if number >= LEAST_SHOWN},
     )
 
 
@@ -176,16 +195,16 @@ def own_counts(lines: Iterable[str]) -> Mapping[str, int]:
     """What each function has itself, of callgrind's dumps; one without a name is its library."""
     counts = Tally[str]()
     names: dict[tuple[str, str], str] = {}
-    at = {"fn": "", "ob": ""}
+    places = {"fn": "", "ob": ""}
     of_call = False
     for line in lines:
-        if named := NAMED.match(line):
-            key = named["what"], named["id"]
-            names[key] = named["name"] or names.get(key, "")
-            if not named["called"]:
-                at[named["what"]] = names[key]
+        if match := NAMED.match(line):
+            key = match["what"], match["id"]
+            names[key] = match["name"] or names.get(key, "")
+            if not match["called"]:
+                places[match["what"]] = names[key]
         elif cost := COST.match(line):
-            counts[_shown(at["fn"], at["ob"])] += 0 if of_call else int(cost["count"])
+            counts[_shown(places["fn"], places["ob"])] += 0 if of_call else int(cost["count"])
             of_call = False
         else:
             of_call = line.startswith("calls=")
@@ -199,7 +218,7 @@ def _shown(function: str, library: str) -> str:
 
 
 def function_name(symbol: str, file: str) -> str:
-    """A function as it is shown: one without a name is its library."""
+    """Return a function as it is shown: one without a name is its library."""
     return (f"[{Path(file).name}]" if NAMELESS.match(symbol) else symbol)[:MOST_OF_NAME]
 
 
@@ -248,28 +267,28 @@ class Strace:
     within: ClassVar[str] = "under strace"
 
     def close(self, kind: Metric) -> float:
-        """Whether a thread has to wait for a lock is chance."""
+        """Return whether a thread has to wait for a lock is chance."""
         return 0.1 if kind == FUTEXES else 0.02
 
-    def begin(self, at: Bench, workload: Workload) -> None:
-        warm_up(at, workload)
+    def begin(self, bench: Bench, workload: Workload) -> None:
+        warm_up(bench, workload)
 
-    def counted(self, at: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
-        server = at.instance.processes()
+    def counted(self, bench: Bench, work: Callable[[Behind], T]) -> tuple[T, Counts]:
+        server = bench.instance.processes()
         if server is None:
-            raise InstanceError("the server has ended", log=at.instance.container.log)
+            raise InstanceError("the server has ended", log=bench.instance.container.log)
         with scratch_folder("strace") as folder:
             out = Path(folder) / "calls"
             pids = " ".join(map(str, server.pids))
             began = time.monotonic()
-            done = work(("sh", "-c", TRACED, "strace", str(out), pids))
+            outcome = work(("sh", "-c", TRACED, "strace", str(out), pids))
             seconds = time.monotonic() - began
             if not out.with_suffix(".traced").exists():
-                if not at.instance.alive:
-                    raise InstanceError("the server has ended", log=at.instance.container.log)
+                if not bench.instance.alive:
+                    raise InstanceError("the server has ended", log=bench.instance.container.log)
                 raise not_traced(out.with_suffix(".told"))
             with out.open(encoding="ascii", errors="replace") as lines:
-                return done, counts_of(lines, seconds)
+                return outcome, counts_of(lines, seconds)
 
     def rest(self, behind: Behind) -> None:
         deadline = Deadline.after(IDLE_S + REST_LIMIT_S)
@@ -277,20 +296,25 @@ class Strace:
 
 
 def counts_of(lines: Iterable[str], seconds: float) -> Counts:
-    """The calls of each thread that began in these lines of strace."""
-    counted = {kind: Tally[int]() for kind in Strace.kinds}
+    """Return the calls of each thread that began in these lines of strace."""
+    tallies = {kind: Tally[int]() for kind in Strace.kinds}
     for line in lines:
-        if found := CALL.match(line):
-            thread = int(found["thread"])
-            for kind, calls in counted.items():
-                calls[thread] += kind not in NAMES or found["name"] in NAMES[kind]
-    return {kind: CountedRun(threads=calls, seconds=seconds) for kind, calls in counted.items()}
+        if match := CALL.match(line):
+            thread = int(match["thread"])
+            for kind, calls in tallies.items():
+                calls[thread] += kind not in NAMES or match["name"] in NAMES[kind]
+    return {kind: CountedRun(threads=calls, seconds=seconds) for kind, calls in tallies.items()}
 
 
-def not_traced(told: Path) -> EngineError:
-    """Of the machine, not of a candidate."""
-    said = told.read_text(encoding="utf-8", errors="replace").strip() if told.exists() else ""
+def not_traced(output_file: Path) -> EngineError:
+    """Return an error of the machine, not of a candidate."""
+    output = (
+        output_file.read_text(encoding="utf-8", errors="replace").strip()
+        if output_file.exists()
+        else ""
+    )
     return EngineError(
-        f"strace could not watch the server: {said.splitlines()[0] if said else 'it said nothing'}",
+        "strace could not watch the server: "
+        f"{output.splitlines()[0] if output else 'it said nothing'}",
         hint="`dsbisect doctor` says whether processes may be traced here",
     )

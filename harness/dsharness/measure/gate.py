@@ -54,13 +54,13 @@ Gate = Callable[[RunEvidence], tuple[str, ...]]  # why a run may not be used
 
 
 def objections(evidence: RunEvidence) -> tuple[str, ...]:
-    """Why a timed run may not be used; empty when it may."""
+    """Return why a timed run may not be used; empty when it may."""
     load = _load(evidence)
     return (*load, *evidence.of_load, *_server(evidence))
 
 
 def count_objections(evidence: RunEvidence) -> tuple[str, ...]:
-    """Why a run whose instructions are counted may not be used.
+    """Return why a run whose instructions are counted may not be used.
 
     No time of it is used, and a server that does other work gives no two counts that agree.
     """
@@ -86,23 +86,27 @@ def out_of_time(evidence: RunEvidence) -> bool:
     sound = evidence.server_alive and evidence.of_system == () and not evidence.of_load
     failed = {why for why in report.errors if why != OVER_TIME}
     undisturbed = not any(_outside(evidence.conditions))
-    made = (report.total or 0) < evidence.operations
-    return report.expired and sound and not failed and undisturbed and made and bool(used_us)
+    incomplete = (report.total or 0) < evidence.operations
+    return report.expired and sound and not failed and undisturbed and incomplete and bool(used_us)
 
 
 def most_operations(evidence: RunEvidence) -> int:
-    """No more than these were made in a run whose time was up, those under way included."""
-    made = evidence.report.total
-    if made is None and isinstance(evidence.server_operations, int):
-        made = evidence.server_operations
-    whole = evidence.operations
-    return whole if made is None else min(whole, max(0, made) + evidence.threads)
+    """Return how many a run made at most whose time was up, those under way included."""
+    operations = evidence.report.total
+    if operations is None and isinstance(evidence.server_operations, int):
+        operations = evidence.server_operations
+    all_operations = evidence.operations
+    return (
+        all_operations
+        if operations is None
+        else min(all_operations, max(0, operations) + evidence.threads)
+    )
 
 
 def load_bound(
     client_cpu_us: float | None, active_s: float, cpus: int, starved_us: float = 0.0
 ) -> bool:
-    """Whether the load never waited for the server, so that the rate is its own.
+    """Return whether the load never waited for the server, so that the rate is its own.
 
     It used all of its CPUs, or others used them when it could have run.
     """

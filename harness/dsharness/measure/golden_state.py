@@ -38,11 +38,11 @@ class Golden:
 
 
 def golden_key(image: Image, system: SystemName, seed: Seed) -> str:
-    """The name of the state; a setting's title changes nothing, its settings do."""
+    """Return the name of the state; a setting's title changes nothing, its settings do."""
     settings = seed.settings.model_dump(mode="json", exclude={"id", "title"})
     content = seed.content.model_dump(mode="json")
-    taken = [[[each.part.name, each.key] for each in seed.taken]] if seed.taken else []
-    return content_key([image.key, system, SYSTEMS[system].revision, content, settings, *taken])
+    parts = [[[part.part.name, part.key] for part in seed.taken]] if seed.taken else []
+    return content_key([image.key, system, SYSTEMS[system].revision, content, settings, *parts])
 
 
 def golden_state(
@@ -54,7 +54,7 @@ def golden_state(
     progress: Progress,
     keep: bool = False,
 ) -> Golden:
-    """The cached state, or one made now."""
+    """Return the cached state, or one made now."""
     key = golden_key(image, system, seed)
     reference = f"localhost/dsbisect/golden:{key}"
     facts = _recall(engine, reference)
@@ -73,8 +73,8 @@ def golden_state(
 
 def _recall(engine: Engine, reference: str) -> Facts | None:
     label = f'{{{{index .Labels "{LABEL_FACTS}"}}}}'
-    found = engine.podman("image", "inspect", "--format", label, reference)
-    return _FACTS.validate_json(found.stdout) if found.ok else None
+    result = engine.podman("image", "inspect", "--format", label, reference)
+    return _FACTS.validate_json(result.stdout) if result.ok else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,65 +40,65 @@ Place = tuple[str, ...]  # the function that allocated, then its callers
 
 
 def in_massif(image: str) -> Valgrind:
-    """Runs a server's command so that snapshots can be taken."""
+    """Run a server's command so that snapshots can be taken."""
     return Valgrind(image=image, tool=MASSIF)
 
 
-def take_heap_growth(at: Bench, workload: Workload) -> HeapGrowth:
-    """What two runs of the load both left behind, of a server in massif."""
+def take_heap_growth(bench: Bench, workload: Workload) -> HeapGrowth:
+    """Return what two runs of the load both left behind, of a server in massif."""
     alone = workload.model_copy(update={"threads": 1})
-    write_files(at, alone, 0)
-    _run(at, alone, FIRST)  # it starts threads and fills caches
+    write_files(bench, alone, 0)
+    _run(bench, alone, FIRST)  # it starts threads and fills caches
     began = time.monotonic()
-    _run(at, alone, FIRST)
+    _run(bench, alone, FIRST)
     first_s = time.monotonic() - began
     operations = round(min(MOST, max(FIRST, RUN_S * FIRST / max(first_s, 0.01))))
-    _run(at, alone, operations)
-    snapshots = [_snapshot(at.instance.container)]
+    _run(bench, alone, operations)
+    snapshots = [_snapshot(bench.instance.container)]
     for _ in range(2):
-        _run(at, alone, operations)
-        snapshots.append(_snapshot(at.instance.container))
+        _run(bench, alone, operations)
+        snapshots.append(_snapshot(bench.instance.container))
     return HeapGrowth(
-        candidate_id=at.instance.candidate_id,
+        candidate_id=bench.instance.candidate_id,
         workload_id=workload.id,
         operations=2 * operations,
         stays=staying(snapshots, operations),
     )
 
 
-def _run(at: Bench, workload: Workload, operations: int) -> None:
-    counted_load(at, workload, operations, count_objections, WITHIN)(())
+def _run(bench: Bench, workload: Workload, operations: int) -> None:
+    counted_load(bench, workload, operations, count_objections, WITHIN)(())
 
 
 def _snapshot(box: Container) -> Counter[Place]:
     control(box, f"detailed_snapshot {SNAPSHOT}", what="look at the heap")
     with scratch_folder("heap") as folder:
-        whole = Path(folder) / "heap"
-        done = box.execute("cat", SNAPSHOT, into=whole, into_bytes=MOST_BYTES)
-        if not done.ok:
-            raise InstanceError(f"the snapshot of the heap: {last_line(done)}", log=box.log)
-        with whole.open(encoding="utf-8", errors="replace") as lines:
+        heap_file = Path(folder) / "heap"
+        result = box.execute("cat", SNAPSHOT, into=heap_file, into_bytes=MOST_BYTES)
+        if not result.ok:
+            raise InstanceError(f"the snapshot of the heap: {last_line(result)}", log=box.log)
+        with heap_file.open(encoding="utf-8", errors="replace") as lines:
             return heap_of(lines)
 
 
 def heap_of(lines: Iterable[str]) -> Counter[Place]:
-    """How many bytes each place holds, of a snapshot: a tree from allocations outwards."""
+    """Return how many bytes each place holds, of a snapshot: a tree from allocations outwards."""
     heap = Counter[Place]()
-    for frames, held in _leaves(lines):
-        heap[frames] += held
+    for frames, held_bytes in _leaves(lines):
+        heap[frames] += held_bytes
     return heap
 
 
 def _leaves(lines: Iterable[str]) -> Iterator[tuple[Place, int]]:
     path: list[str] = []
     for line in lines:
-        found = NODE.match(line.rstrip("\n"))
-        if found is None:
+        match = NODE.match(line.rstrip("\n"))
+        if match is None:
             continue
-        del path[len(found["depth"]) :]
-        path.append(_name(found["name"], found["where"] or ""))
-        if found["callers"] == "0" and int(found["bytes"]):
-            yield tuple(name for name in path if name != ALLOCATORS), int(found["bytes"])
+        del path[len(match["depth"]) :]
+        path.append(_name(match["name"], match["where"] or ""))
+        if match["callers"] == "0" and int(match["bytes"]):
+            yield tuple(name for name in path if name != ALLOCATORS), int(match["bytes"])
 
 
 def _name(symbol: str, where: str) -> str:
@@ -108,7 +108,7 @@ def _name(symbol: str, where: str) -> str:
 
 
 def staying(snapshots: Iterable[Counter[Place]], operations: int) -> tuple[StayingHeap, ...]:
-    """The places that grew in both runs, by the smaller growth, the largest first."""
+    """Return the places that grew in both runs, by the smaller growth, the largest first."""
     first, second, third = snapshots
     grown = {
         place: min(third[place] - second[place], second[place] - first[place]) / operations

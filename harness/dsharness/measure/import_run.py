@@ -41,50 +41,50 @@ class Stoppable:
         return options
 
 
-def take_import(at: Bench, turn: Turn, gate: Gate = objections) -> Sample:
+def take_import(bench: Bench, turn: Turn, gate: Gate = objections) -> Sample:
     """Import once. Never raises for what went wrong: the sample says why."""
-    return sample_of(at, turn, [_run(at, turn)], gate)
+    return sample_of(bench, turn, [_run(bench, turn)], gate)
 
 
-def _run(at: Bench, turn: Turn) -> Run:
-    instance, box, load = at.instance, at.instance.container, turn.workload
+def _run(bench: Bench, turn: Turn) -> Run:
+    instance, box, load = bench.instance, bench.instance.container, turn.workload
     if not isinstance(load, ImportWorkload):
         raise WorkloadError(f"{load.id} imports nothing")
     system = _importing(instance.system)
     started_at, before = time_now(), instance.look()
-    limit_s, seen = 0.0, Watched(given=LoadReport())
+    limit_s, watch = 0.0, Watched(given=LoadReport())
     wrong = tuple(instance.objections(before) if before else ())
     try:
         limit_s = system.bring(box, load.users, FILE)
         instance.system.stop(box)
         work = partial(_import, box, system, limit_s)
-        seen = watched(instance, at.cpus, lambda: at.paused, work)
-        if seen.given.exit_status == 0:
+        watch = watched(instance, bench.cpus, lambda: bench.paused, work)
+        if watch.given.exit_status == 0:
             total = _counted(instance)
-            seen = replace(seen, given=replace(seen.given, total=total))
+            watch = replace(watch, given=replace(watch.given, total=total))
     except CandidateError as error:
         wrong = (*wrong, error.message.splitlines()[0])
     state = box.state()
     evidence = RunEvidence(
         operations=load.users,
         threads=1,
-        report=seen.given,
+        report=watch.given,
         server_alive=state.running,
         overfilled=instance.overfilled(),
-        server_cpu_us=seen.server_cpu_us,
+        server_cpu_us=watch.server_cpu_us,
         of_system=wrong if before else None,
-        conditions=replace(seen.conditions, killed="the server" if state.killed else None),
+        conditions=replace(watch.conditions, killed="the server" if state.killed else None),
     )
     return Run(
         started_at=started_at,
-        report=seen.given,
+        report=watch.given,
         look=before,
         evidence=evidence,
-        calibrator_us=seen.calibrator_us,
-        steal_pct=seen.steal_pct,
-        usage=seen.usage,
+        calibrator_us=watch.calibrator_us,
+        steal_pct=watch.steal_pct,
+        usage=watch.usage,
         limit_s=limit_s,
-        load_cpus=len(at.cpus.load),
+        load_cpus=len(bench.cpus.load),
     )
 
 
@@ -93,17 +93,17 @@ def _import(box: Container, system: Importer, limit_s: float) -> LoadReport:
     return import_report(box.execute("sh", "-c", TIMED, "sh", *command, limit_s=limit_s))
 
 
-def import_report(done: Completed) -> LoadReport:
-    """How it ended, and how long it was at work; nothing says yet how much it imported."""
-    if done.timed_out:
+def import_report(result: Completed) -> LoadReport:
+    """Return how it ended, and how long it was at work; nothing says yet how much it imported."""
+    if result.timed_out:
         return LoadReport(expired=True)
-    found = TIMES.search(done.stdout)
-    active_s = float(found[2]) - float(found[1]) if found else None
-    return LoadReport(active_s=active_s, exit_status=done.status, verified=True)
+    match = TIMES.search(result.stdout)
+    active_s = float(match[2]) - float(match[1]) if match else None
+    return LoadReport(active_s=active_s, exit_status=result.status, verified=True)
 
 
 def _counted(instance: Instance) -> int:
-    """The users that the server finds when it has started again."""
+    """Return the users that the server finds when it has started again."""
     home = instance.own
     home.system.start(home.container)
     endpoint = wait_until_ready(home.container, home.shared, home.system)
@@ -111,7 +111,7 @@ def _counted(instance: Instance) -> int:
 
 
 def _importing(system: System) -> Importer:
-    found = importer(system)
-    if found is None:
+    found_importer = importer(system)
+    if found_importer is None:
         raise WorkloadError("it has no import that could be measured")
-    return found
+    return found_importer

@@ -64,11 +64,11 @@ class Start:
     cpu_step_s: float = 0.0
 
     @classmethod
-    def of(cls, answer: FirstAnswer, begun: float | None, meter: UsageMeter | None) -> Start:
-        """By what was read at its first answer; its begin is told in ticks."""
+    def of(cls, answer: FirstAnswer, begun_s: float | None, meter: UsageMeter | None) -> Start:
+        """Make it of what was read at its first answer; its begin is told in ticks."""
         cpu_us = _known(meter.used_us) if meter else None
         return cls(
-            seconds=None if begun is None else (answer.after_s + answer.by_s) / 2 - begun,
+            seconds=None if begun_s is None else (answer.after_s + answer.by_s) / 2 - begun_s,
             step_s=answer.by_s - answer.after_s + TICK_S,
             cpu_s=None if cpu_us is None else cpu_us / 1e6,
             cpu_step_s=meter.step_us / 1e6 if meter else 0.0,
@@ -98,11 +98,11 @@ class Home:
         )
 
     def ended(self, what: str) -> InstanceError | PortTakenError:
-        """An error with the server's last output, which is kept in the log."""
+        """Return an error with the server's last output, which is kept in the log."""
         return start_error(self.container, self.system, what)
 
     def ended_by_now(self) -> bool:
-        """Whether it has ended, after a failure: podman notices an end a moment later."""
+        """Return whether it has ended, after a failure: podman notices an end a moment later."""
         return ended_by_now(self.container, self.shared) is not None
 
 
@@ -143,20 +143,20 @@ class Instance:
         return self.home.container.state() if self.home else None
 
     def overfilled(self) -> str | None:
-        """That the lab ended it for what it wrote."""
+        """Return why the lab ended it, where that was for what it wrote."""
         error = self.home.container.overfilled() if self.home else None
         return error.message if error else None
 
     def processes(self) -> ProcessTree | None:
-        """None also where it has ended."""
+        """Return None also where it has ended."""
         return _known(partial(process_tree, self.home.meter.pid)) if self.home else None
 
     def cpu_us(self) -> float | None:
-        """CPU time so far; None also where it has ended."""
+        """Return CPU time so far; None also where it has ended."""
         return _known(self.home.meter.used_us) if self.home else None
 
     def look(self) -> Look | None:
-        """None also where it no longer answers, or not as it has to: why is in the log."""
+        """Return None also where it no longer answers, or not as it has to: why is in the log."""
         if self.home is None:
             return None
         try:
@@ -165,9 +165,9 @@ class Instance:
             self.home.container.note(f"it could not be looked at: {error}")
             return None
 
-    def objections(self, seen: Look) -> tuple[str, ...]:
-        """Why it is not what was made."""
-        return tuple(self.system.objections(self.own.golden.facts, seen.facts))
+    def objections(self, look: Look) -> tuple[str, ...]:
+        """Return why it is not what was made."""
+        return tuple(self.system.objections(self.own.golden.facts, look.facts))
 
     @contextmanager
     def needed(self) -> Iterator[None]:
@@ -234,9 +234,9 @@ def serve(
             keep=keep,
         ) as box:
             state = box.state()
-            begun, early = _known(partial(begun_s, state.pid)), _known(partial(_meter, state))
+            begun_at_s, early = _known(partial(begun_s, state.pid)), _known(partial(_meter, state))
             answer = first_answer(box, shared, system)
-            start = Start.of(answer, begun, early)
+            start = Start.of(answer, begun_at_s, early)
             with answering(box, shared, system):
                 meter = early or _meter(box.state())
             yield Instance(
@@ -291,7 +291,7 @@ class UsageReadings:
             self._read, self._step_s = self._read[::2], self._step_s * 2
 
     def usage(self) -> Usage | None:
-        """None where it could not be read."""
+        """Return None where it could not be read."""
         if not self._read:
             return None
         at_s, cpu_us, memory_kib = zip(*self._read, strict=True)
@@ -308,13 +308,15 @@ def watched(
     awake = readings.look if readings else lambda: None
     cpu_before_us = instance.cpu_us()
     with Calibrator(cpus.server, paused=paused, awake=awake) as calibrator:
-        given = work()
+        gift = work()
         cpu_after_us = instance.cpu_us()
     later = Clocks.read()
-    known = None if cpu_before_us is None or cpu_after_us is None else cpu_after_us - cpu_before_us
+    used_us = (
+        None if cpu_before_us is None or cpu_after_us is None else cpu_after_us - cpu_before_us
+    )
     return Watched(
-        given=given,
-        server_cpu_us=known,
+        given=gift,
+        server_cpu_us=used_us,
         calibrator_us=calibrator.cpu_us,
         steal_pct=ticks.steal_pct_until(read_ticks(cpus.server)),
         conditions=Conditions(
@@ -328,7 +330,7 @@ def watched(
 
 
 def part_of(engine: Engine, golden: Golden, part: Part, *, progress: Progress) -> TakenPart:
-    """A part of a golden state, for another one: its server is asked when that is made."""
+    """Return a part of a golden state, for another one: its server is asked when that is made."""
 
     def read() -> tuple[str, ...]:
         system, name = SYSTEMS[golden.system], golden.image.candidate_id

@@ -28,8 +28,8 @@ class Words:
 
     def one(self, direction: str) -> str:
         """``the first slower one``, ``the first that grows less``: what follows ``first``."""
-        said = self.said(direction)
-        return f"that {said}" if self.verb else f"{said} one"
+        comparison = self.said(direction)
+        return f"that {comparison}" if self.verb else f"{comparison} one"
 
     @property
     def ratio(self) -> str:
@@ -44,15 +44,15 @@ class Processes(Protocol):
     """A server's processes at one moment; each answer is the sum over all of them."""
 
     def stat(self, field: int, /) -> int:
-        """A field of /proc/PID/stat, by its number in proc(5)."""
+        """Return a field of /proc/PID/stat, by its number in proc(5)."""
         ...
 
     def line(self, name: str, files: str, /) -> int:
-        """The number after ``name:`` in /proc/PID/``files``, which may be a pattern."""
+        """Return the number after ``name:`` in /proc/PID/``files``, which may be a pattern."""
         ...
 
     def count(self, files: str, /) -> int:
-        """How many files /proc/PID has of that pattern."""
+        """Return how many files /proc/PID has of that pattern."""
         ...
 
 
@@ -82,7 +82,7 @@ class Readings:
     gained: Probed = field(default_factory=dict)  # meanwhile
 
     def each(self, amount: float | None) -> float | None:
-        """That of one operation."""
+        """Return that of one operation."""
         return amount / self.operations if amount is not None and self.operations else None
 
     @property
@@ -91,9 +91,9 @@ class Readings:
         return self.in_units(self.server_us)
 
     def in_units(self, cpu_us: float | None) -> float | None:
-        """So much CPU time over all operations, as the cost of one."""
-        each = self.each(cpu_us)
-        return each / self.unit_us if each is not None and self.unit_us else None
+        """Return so much CPU time over all operations, as the cost of one."""
+        share_us = self.each(cpu_us)
+        return share_us / self.unit_us if share_us is not None and self.unit_us else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class Metric:
     words: Words = SPEED
 
     def slowness(self, sample: Sample) -> float | None:
-        """Larger is slower; None where it was not measured."""
+        """Return a value that is larger where it is slower; None where it was not measured."""
         value = sample.value(self.name)
         return None if value is None else self._slowness_of(value)
 
@@ -139,13 +139,18 @@ class Metric:
         return value if self.smaller_is_better else 1 / value
 
     def slowness_range(self, sample: Sample) -> tuple[float, float] | None:
-        """Between which its slowness lies, as it is read in steps; None if it was not measured."""
-        found = sample.metrics.get(self.name)
-        if found is None:
+        """Return what its slowness lies between, as it is read in steps; None without a value."""
+        measurement = sample.metrics.get(self.name)
+        if measurement is None:
             return None
-        ends = [self._slowness_of(found.value + side * found.quantum / 2) for side in (-1, 1)]
-        known = [end for end in (*ends, self._slowness_of(found.value)) if end is not None]
-        return (min(known), max(known)) if known else None
+        ends = [
+            self._slowness_of(measurement.value + side * measurement.quantum / 2)
+            for side in (-1, 1)
+        ]
+        known_ends = [
+            end for end in (*ends, self._slowness_of(measurement.value)) if end is not None
+        ]
+        return (min(known_ends), max(known_ends)) if known_ends else None
 
     def least_slowness(self, sample: Sample) -> float | None:
         """What its slowness is not below, where its time was up; None where that is not known."""
@@ -153,17 +158,17 @@ class Metric:
         return None if bound is None else self._slowness_of(bound.value)
 
     def at_slowness(self, value: float, times_slower: float) -> float:
-        """The value of what is so many times slower than what has ``value``."""
+        """Return the value of what is so many times slower than what has ``value``."""
         if self.floor is not None:
             return max(0.0, (max(0.0, value) + self.floor) * times_slower - self.floor)
         return value * times_slower if self.smaller_is_better else value / times_slower
 
     def telling(self, samples: Iterable[Sample]) -> tuple[Sample, ...]:
-        """The samples that this metric can use."""
+        """Return the samples that this metric can use."""
         return tuple(
-            each
-            for each in samples
-            if not (self.of_load and each.load_bound) and not (self.of_pace and each.paced)
+            sample
+            for sample in samples
+            if not (self.of_load and sample.load_bound) and not (self.of_pace and sample.paced)
         )
 
     def measured(self, value: float, quantum: float | None = None) -> Measurement:

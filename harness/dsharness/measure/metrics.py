@@ -26,43 +26,43 @@ def resident_bytes(server: Processes) -> float:
 
 
 def faults_so_far(server: Processes) -> float:
-    """Pages that the kernel had to find for it, without reading a disk."""
+    """Return how many pages the kernel had to find for it, without reading a disk."""
     return server.stat(10)
 
 
 def wake_ups(server: Processes) -> float:
-    """Of all threads that run: one that ended takes its own along."""
+    """Sum over all threads that run: one that ended takes its own along."""
     return server.line("voluntary_ctxt_switches", "task/*/status")
 
 
 def context_switches(server: Processes) -> float:
-    """Also of threads that others put aside."""
+    """Sum over threads, also those that others put aside."""
     return wake_ups(server) + server.line("nonvoluntary_ctxt_switches", "task/*/status")
 
 
 def written_bytes(server: Processes) -> float:
-    """Of all threads, and for its disks: what it sends over connections is not in it."""
+    """Sum over all threads, for its disks: what it sends over connections is not in it."""
     return server.line("write_bytes", "io")
 
 
 def asked_bytes(server: Processes) -> float:
-    """Of all threads, also what the kernel had at hand; not what comes by recv()."""
+    """Sum over all threads, also what the kernel had at hand; not what comes by recv()."""
     return server.line("rchar", "io")
 
 
 def open_files(server: Processes) -> float:
-    """Files and connections."""
+    """Return how many files and connections are open."""
     return server.count("fd/*")
 
 
 def _gained_each(probe: Probe) -> Callable[[Readings], float | None]:
-    """What a server gained of it per operation."""
+    """Return what a server gained of it per operation."""
     return lambda read: read.each(read.gained.get(probe))
 
 
 def _each(step: float) -> Callable[[Readings], float | None]:
-    """What a whole run is counted in steps of, per operation."""
-    return lambda read: read.each(step)
+    """Return what a whole run is counted in steps of, per operation."""
+    return lambda readings: readings.each(step)
 
 
 def _mib(amount: float | None) -> float | None:
@@ -364,16 +364,35 @@ FUTEXES = Metric(
 )
 
 _ALL = (
-    COST, RATE, LATENCY, LATENCY_P99, CPU, CLIENT_CPU, MEMORY, MEMORY_AT_REST, START_CPU,
-    START_TIME, OPEN_FILES, GROWTH, FAULTS, SWITCHES, WAKE_UPS, WRITTEN, READ, DISTURBER_RATE,
-    INSTRUCTIONS, SYSCALLS, FSYNCS, FUTEXES,
-)  # fmt: skip
+    COST,
+    RATE,
+    LATENCY,
+    LATENCY_P99,
+    CPU,
+    CLIENT_CPU,
+    MEMORY,
+    MEMORY_AT_REST,
+    START_CPU,
+    START_TIME,
+    OPEN_FILES,
+    GROWTH,
+    FAULTS,
+    SWITCHES,
+    WAKE_UPS,
+    WRITTEN,
+    READ,
+    DISTURBER_RATE,
+    INSTRUCTIONS,
+    SYSCALLS,
+    FSYNCS,
+    FUTEXES,
+)
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _PROBES: frozenset[Probe] = frozenset(metric.probe for metric in _ALL if metric.probe)
 
 
 def probed(server: Processes) -> Probed:
-    """What all metrics read of a server's processes at this moment."""
+    """Return what all metrics read of a server's processes at this moment."""
     read: dict[Probe, float] = {}
     for probe in _PROBES:
         with suppress(OSError):
@@ -381,12 +400,14 @@ def probed(server: Processes) -> Probed:
     return read
 
 
-def measured(read: Readings) -> dict[str, Measurement]:
+def measured(readings: Readings) -> dict[str, Measurement]:
     """Every metric by its name; what could not be read, or says nothing of the load, is absent."""
-    disturbed = read.disturbances is not None
-    values = {each: each.value(read) for each in _ALL if not (disturbed and each.of_server)}
+    disturbed = readings.disturbances is not None
+    values = {
+        metric: metric.value(readings) for metric in _ALL if not (disturbed and metric.of_server)
+    }
     return {
-        metric.name: metric.measured(value, metric.quantum(read) if metric.quantum else None)
+        metric.name: metric.measured(value, metric.quantum(readings) if metric.quantum else None)
         for metric, value in values.items()
         if value is not None
     }
@@ -401,7 +422,7 @@ def bounded(read: Readings) -> dict[str, Measurement]:
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of that name; UsageError with the nearest one known."""
+    """Return the metric of that name; UsageError with the nearest one known."""
     if name not in METRICS:
         raise UsageError(
             f"no metric {name!r}.{suggestion(name, METRICS)}", hint=f"one of {', '.join(METRICS)}"
@@ -410,10 +431,10 @@ def find_metric(name: str) -> Metric:
 
 
 def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
-    """UsageError for a workload of which this metric says nothing."""
+    """Raise UsageError for a workload of which this metric says nothing."""
     for workload in workloads:
         if workload.disturbed and metric.of_server:
-            usable = [each.name for each in _ALL if not each.of_server]
+            usable = [candidate.name for candidate in _ALL if not candidate.of_server]
             raise UsageError(
                 f"{metric.name} says nothing of workload {workload.named!r}: the server also "
                 "answers its disturber meanwhile",
@@ -423,7 +444,7 @@ def refuse_unfit(metric: Metric, workloads: Iterable[Workload]) -> None:
             raise UsageError(
                 f"{metric.name} says nothing of workload {workload.named!r}: the server is stopped "
                 "while its entries are imported",
-                hint=f"one of {', '.join(each.name for each in _ALL if each.of_import)}",
+                hint=f"one of {', '.join(option.name for option in _ALL if option.of_import)}",
             )
         if workload.tool == "ldclt" and metric.of_times:
             raise UsageError(

@@ -49,8 +49,14 @@ SEEN, BUILDS = "seen", "builds"
 KERNEL = "[kernel.kallsyms]"
 # The server wrote it: whatever is wrong with it says something of this server alone.
 LOG_ERRORS = (
-    UsageError, ArithmeticError, LookupError, OSError, RecursionError, TypeError, ValueError,
-)  # fmt: skip
+    UsageError,
+    ArithmeticError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 FRAME = re.compile(r"^\s+[0-9a-f]+ (?P<name>.*) \((?P<file>[^()]*(?:\(deleted\))?)\)$")
 
 
@@ -72,13 +78,13 @@ def check_profiler() -> None:
 
 @cache
 def _refusal() -> str | None:
-    """What perf says when it may not, on its first line."""
+    """Return what perf says when it may not, on its first line."""
     with scratch_folder("perf") as folder:
         argv = [*record(Path(folder), by_cpu_time()), "--", "true"]
-        done = run(argv, deadline=Deadline.after(PROBE_S))
-    said = [line.strip() for line in done.stderr.splitlines()]
+        result = run(argv, deadline=Deadline.after(PROBE_S))
+    lines = [line.strip() for line in result.stderr.splitlines()]
     # its first line may be no more than "Error:"
-    return None if done.ok else next((line for line in said if " " in line), done.end)
+    return None if result.ok else next((line for line in lines if " " in line), result.end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,72 +96,75 @@ class Looked:
     lines: tuple[str, ...]  # as `perf script` prints them
 
 
-def look(at: Bench, workload: Workload, how: tuple[str, ...]) -> Looked:
-    """One run of the load while perf looks; the server has to be there until its stacks are read.
+def look(bench: Bench, workload: Workload, options: tuple[str, ...]) -> Looked:
+    """Run the load once while perf looks; the server stays until its stacks are read.
 
     Its turn is 0, so that it asks for what the first turn asks for.
     """
-    write_files(at, workload, 0)
-    warm_up(at, workload)
-    server = at.instance.processes()
+    write_files(bench, workload, 0)
+    warm_up(bench, workload)
+    server = bench.instance.processes()
     if server is None:
-        raise InstanceError("the server has ended", log=at.instance.container.log)
+        raise InstanceError("the server has ended", log=bench.instance.container.log)
     pids = ",".join(map(str, sorted(server.pids)))
     with scratch_folder("perf") as folder:
-        kept = Path(folder)
-        before_us = at.instance.cpu_us()
+        kept_folder = Path(folder)
+        before_us = bench.instance.cpu_us()
         report = execute_load(
-            at, workload, _extent(at, workload), (*record(kept, how), "--pid", pids, "--")
+            bench,
+            workload,
+            _extent(bench, workload),
+            (*record(kept_folder, options), "--pid", pids, "--"),
         )
-        after_us = at.instance.cpu_us()
-        if not (kept / SEEN).exists():
-            raise EngineError("perf could not look at the server", log=at.load.log)
+        after_us = bench.instance.cpu_us()
+        if not (kept_folder / SEEN).exists():
+            raise EngineError("perf could not look at the server", log=bench.load.log)
         if not report.total or before_us is None or after_us is None:
             raise WorkloadError(f"{workload.id}: no operation ended while perf looked")
-        lines = tuple(script(kept).splitlines())
+        lines = tuple(script(kept_folder).splitlines())
     return Looked(operations=report.total, cpu_us=after_us - before_us, lines=lines)
 
 
-def take_profile(at: Bench, workload: Workload) -> CpuProfile:
-    """Where the CPU time of its operations goes."""
-    seen = look(at, workload, by_cpu_time())
-    stacks = folded(stacks_of(seen.lines))
+def take_profile(bench: Bench, workload: Workload) -> CpuProfile:
+    """Return where the CPU time of its operations goes."""
+    looked = look(bench, workload, by_cpu_time())
+    stacks = folded(stacks_of(looked.lines))
     if not stacks:
-        raise EngineError("perf saw nothing of the server", log=at.load.log)
+        raise EngineError("perf saw nothing of the server", log=bench.load.log)
     return CpuProfile(
-        candidate_id=at.instance.candidate_id,
+        candidate_id=bench.instance.candidate_id,
         workload_id=workload.id,
         event=_event(),
-        operations=seen.operations,
-        cpu_us_per_op=seen.cpu_us / seen.operations,
+        operations=looked.operations,
+        cpu_us_per_op=looked.cpu_us / looked.operations,
         stacks=stacks,
     )
 
 
-def take_times(at: Bench, workload: Workload) -> ServerTimes | None:
-    """One run of the load while the server writes its log; None for a kind that writes none."""
-    system, endpoint = at.instance.system, at.instance.endpoint
+def take_times(bench: Bench, workload: Workload) -> ServerTimes | None:
+    """Run the load once while the server writes its log; None for a kind that writes none."""
+    system, endpoint = bench.instance.system, bench.instance.endpoint
     if not isinstance(system, TimesLogger):
         return None
-    write_files(at, workload, 0)
-    warm_up(at, workload)
-    with scratch_folder("log") as folder, at.instance.needed():
-        written = Path(folder) / "log"
+    write_files(bench, workload, 0)
+    warm_up(bench, workload)
+    with scratch_folder("log") as folder, bench.instance.needed():
+        log_file = Path(folder) / "log"
         system.start_log(endpoint)
-        report = execute_load(at, workload, _extent(at, workload))
-        system.end_log(at.instance.container, endpoint, written)
-        times = logged_times(system, written, at.instance.candidate_id, workload.id)
+        report = execute_load(bench, workload, _extent(bench, workload))
+        system.end_log(bench.instance.container, endpoint, log_file)
+        times = logged_times(system, log_file, bench.instance.candidate_id, workload.id)
     if not times.kinds:
         raise WorkloadError(f"{workload.id}: the server's log holds no operation of it")
     return times.also_seen(report.sent or report.latencies)
 
 
 def logged_times(
-    system: TimesLogger, written: Path, candidate_id: str, workload_id: str
+    system: TimesLogger, log_file: Path, candidate_id: str, workload_id: str
 ) -> ServerTimes:
-    """The times in what a server wrote; InstanceError for whatever is wrong with that."""
+    """Return the times in what a server wrote; InstanceError for whatever is wrong with that."""
     try:
-        return system.read_log(written, candidate_id=candidate_id, workload_id=workload_id)
+        return system.read_log(log_file, candidate_id=candidate_id, workload_id=workload_id)
     except LOG_ERRORS as error:
         raise InstanceError(
             f"{workload_id}: the log of {candidate_id} cannot be read: {error}",
@@ -163,10 +172,10 @@ def logged_times(
         ) from error
 
 
-def _extent(at: Bench, workload: Workload) -> Extent:
-    """Long enough for some thousand stacks; as in samples where more would be another load."""
+def _extent(bench: Bench, workload: Workload) -> Extent:
+    """Return enough for some thousand stacks; as in samples where more would be another load."""
     if workload.rate is not None or workload.writes:
-        return run_size(workload, at.pace.get(workload.id))
+        return run_size(workload, bench.pace.get(workload.id))
     return Seconds(seconds=max(LEAST_S, math.ceil(workload.duration_s)))
 
 
@@ -174,36 +183,47 @@ def _event() -> str:
     return "cycles" if host_counts() else "cpu-clock"
 
 
-def _perf(kept: Path) -> tuple[str, ...]:
+def _perf(kept_folder: Path) -> tuple[str, ...]:
     """Let perf keep the files that it looks into in this folder, not in the user's home."""
-    return ("perf", "--buildid-dir", str(kept / BUILDS))
+    return ("perf", "--buildid-dir", str(kept_folder / BUILDS))
 
 
 def by_cpu_time() -> tuple[str, ...]:
-    """So many looks in a second of CPU time."""
+    """Return the options that look so often in a second of CPU time."""
     return ("--event", _event(), "--freq", str(PER_SECOND))
 
 
-def record(kept: Path, how: tuple[str, ...]) -> tuple[str, ...]:
-    """The command that goes before another one, or before its own options."""
+def record(kept_folder: Path, options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command that goes before another one, or before its own options."""
     return (
-        *_perf(kept), "record", "--quiet", *how, "--call-graph", f"dwarf,{STACK_BYTES}",
-        "--output", str(kept / SEEN),
-    )  # fmt: skip
+        *_perf(kept_folder),
+        "record",
+        "--quiet",
+        *options,
+        "--call-graph",
+        f"dwarf,{STACK_BYTES}",
+        "--output",
+        str(kept_folder / SEEN),
+    )
 
 
-def script(kept: Path) -> str:
-    """The stacks that were seen, with the names that are known."""
-    add_debug_symbols(kept / SEEN, kept / BUILDS)
+def script(kept_folder: Path) -> str:
+    """Return the stacks that were seen, with the names that are known."""
+    add_debug_symbols(kept_folder / SEEN, kept_folder / BUILDS)
     argv = [
-        *_perf(kept), "script", "--input", str(kept / SEEN), "--no-inline",
-        "--fields", "comm,ip,sym,dso",
-    ]  # fmt: skip
-    done = run(argv, deadline=Deadline.after(READ_S))
-    if not done.ok:
-        said = done.stderr.strip().splitlines()
-        raise EngineError(f"perf could not read what it saw: {said[0] if said else done.end}")
-    return done.stdout
+        *_perf(kept_folder),
+        "script",
+        "--input",
+        str(kept_folder / SEEN),
+        "--no-inline",
+        "--fields",
+        "comm,ip,sym,dso",
+    ]
+    result = run(argv, deadline=Deadline.after(READ_S))
+    if not result.ok:
+        lines = result.stderr.strip().splitlines()
+        raise EngineError(f"perf could not read what it saw: {lines[0] if lines else result.end}")
+    return result.stdout
 
 
 SERVERS = "DEBUGINFOD_URLS"  # some distributions set it for everybody
@@ -212,40 +232,40 @@ LIST_S, FETCH_S = 30.0, 180.0  # of all files together: without them it is a pro
 BUILD = re.compile(r"^(?P<id>[0-9a-f]{8,64}) (?P<file>/.+)$")
 
 
-def add_debug_symbols(seen: Path, builds: Path) -> None:
+def add_debug_symbols(record_file: Path, builds: Path) -> None:
     """Put next to the builds that perf kept what the servers know of them."""
     if not os.environ.get(SERVERS) or shutil.which(CLIENT) is None:
         return
-    listed = run(
-        ("perf", "buildid-list", "--with-hits", "--input", str(seen)),
+    result = run(
+        ("perf", "buildid-list", "--with-hits", "--input", str(record_file)),
         deadline=Deadline.after(LIST_S),
     )
     deadline = Deadline.after(FETCH_S)
-    for build_id in build_ids(listed.stdout.splitlines()):
-        found = run((CLIENT, "debuginfo", build_id), deadline=deadline)
-        kept = builds / ".build-id" / build_id[:2] / build_id[2:]
-        if found.ok and kept.is_dir():
-            shutil.copyfile(found.stdout.strip(), kept / "debug")
+    for build_id in build_ids(result.stdout.splitlines()):
+        symbols = run((CLIENT, "debuginfo", build_id), deadline=deadline)
+        build_folder = builds / ".build-id" / build_id[:2] / build_id[2:]
+        if symbols.ok and build_folder.is_dir():
+            shutil.copyfile(symbols.stdout.strip(), build_folder / "debug")
 
 
 def build_ids(lines: Iterable[str]) -> Iterator[str]:
-    """Those of files; the kernel's own names need no server."""
+    """Yield those of files; the kernel's own names need no server."""
     for line in lines:
-        if found := BUILD.match(line.strip()):
-            yield found["id"]
+        if match := BUILD.match(line.strip()):
+            yield match["id"]
 
 
 def stacks_of(lines: Iterable[str]) -> Iterator[Frames]:
-    """The stacks in what `perf script` prints, from the root on."""
+    """Yield the stacks in what `perf script` prints, from the root on."""
     return (stack for _, stack in thread_stacks(lines))
 
 
 def thread_stacks(lines: Iterable[str]) -> Iterator[tuple[str, Frames]]:
-    """Each with its thread's name: a line for the thread, then the leaf first."""
+    """Yield each with its thread's name: a line for the thread, then the leaf first."""
     thread, stack = "", list[str]()
     for line in lines:
-        if found := FRAME.match(line):
-            stack.append(_name(found["name"], found["file"]))
+        if match := FRAME.match(line):
+            stack.append(_name(match["name"], match["file"]))
             continue
         if stack:
             yield thread, _once_each(stack)
@@ -256,13 +276,13 @@ def thread_stacks(lines: Iterable[str]) -> Iterator[tuple[str, Frames]]:
 
 
 def _name(symbol: str, file: str) -> str:
-    """The function, or the library where it has no name."""
+    """Return the function, or the library where it has no name."""
     inside = "kernel" if file == KERNEL else file.removesuffix(" (deleted)")
     return function_name(symbol, inside).replace(FRAMES_APART, ",")
 
 
 def _once_each(leaf_first: Sequence[str]) -> Frames:
-    """From the root on; frames of one library that have no names are one."""
+    """Return frames from the root on; those of one library that have no names are one."""
     frames = leaf_first[::-1]
     return tuple(
         name
@@ -273,13 +293,13 @@ def _once_each(leaf_first: Sequence[str]) -> Frames:
 
 def folded(stacks: Iterable[Frames], least_share: float = LEAST_SHARE) -> dict[str, int]:
     """How often each was seen; what is rare is counted for its callers, so that none is lost."""
-    seen = Counter(stacks)
-    least = sum(seen.values()) * least_share
-    within = path_totals(seen)
-    kept = Counter[str]()
-    for frames, count in seen.items():
+    counts = Counter(stacks)
+    least = sum(counts.values()) * least_share
+    within = path_totals(counts)
+    shares = Counter[str]()
+    for frames, count in counts.items():
         depth = len(frames)
         while depth > 1 and within[frames[:depth]] < least:
             depth -= 1
-        kept[FRAMES_APART.join(frames[:depth])] += count
-    return dict(kept.most_common())
+        shares[FRAMES_APART.join(frames[:depth])] += count
+    return dict(shares.most_common())

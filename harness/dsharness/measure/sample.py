@@ -94,7 +94,7 @@ def bench(
     Without one the load is a program of the server's own.
     """
     home, name = instance.home, instance.candidate_id
-    kept = f"{name}-{home.golden.key}" if home else name
+    log_name = f"{name}-{home.golden.key}" if home else name
     with (
         shared_folder() as folder,
         nullcontext(instance.container)
@@ -105,7 +105,7 @@ def bench(
             "sleep",
             "infinity",
             purpose=f"load-{name}",
-            log=logs_home() / "load" / f"{kept}.log",
+            log=logs_home() / "load" / f"{log_name}.log",
             options=load_options(
                 instance.network,
                 folder,
@@ -132,7 +132,7 @@ def bench(
 def load_options(
     network: str | None, folder: Path, cpus: tuple[int, ...] = (), server: Path | None = None
 ) -> Options:
-    """How a load's container is confined: it has that network, and reads what it needs.
+    """Return how a load's container is confined: it has that network, and reads what it needs.
 
     Where it is next to a server of the lab, it also sees that one's socket.
     """
@@ -162,46 +162,49 @@ class Run:
         return self.report.active_s or float(len(self.report.per_second))
 
 
-def take_sample(at: Bench, turn: Turn, gate: Gate = objections) -> Sample:
+def take_sample(bench: Bench, turn: Turn, gate: Gate = objections) -> Sample:
     """Run the load once. Never raises for a run that went wrong: the sample says why."""
     workload = turn.workload
-    write_files(at, workload, turn.number)
-    warm_up(at, workload)
-    size = run_size(workload, at.pace.get(workload.id))
-    return sample_of(at, turn, [run_load(at, workload, size, at.cpus)], gate)
+    write_files(bench, workload, turn.number)
+    warm_up(bench, workload)
+    size = run_size(workload, bench.pace.get(workload.id))
+    return sample_of(bench, turn, [run_load(bench, workload, size, bench.cpus)], gate)
 
 
-def write_files(at: Bench, workload: Workload, turn: int) -> None:
-    """What the load reads in this turn."""
-    files = _load(workload).files(workload, at.instance.endpoint, turn)
+def write_files(bench: Bench, workload: Workload, turn: int) -> None:
+    """Write what the load reads in this turn."""
+    files = _load(workload).files(workload, bench.instance.endpoint, turn)
     for name, text in files.items():
-        with writing(at.folder / name):
-            (at.folder / name).write_text(text, encoding="utf-8")
+        with writing(bench.folder / name):
+            (bench.folder / name).write_text(text, encoding="utf-8")
 
 
-def warm_up(at: Bench, workload: Workload) -> None:
+def warm_up(bench: Bench, workload: Workload) -> None:
     """Fill a server's caches before its first run of a workload, and see how fast it is."""
-    if workload.id in at.pace:
+    if workload.id in bench.pace:
         return
-    rate = execute_load(at, workload, Seconds(seconds=workload.warmup_s)).rate_per_s
+    rate = execute_load(bench, workload, Seconds(seconds=workload.warmup_s)).rate_per_s
     if rate:
-        at.pace[workload.id] = rate
+        bench.pace[workload.id] = rate
 
 
 def time_now() -> str:
-    """When a sample begins, as it is stored."""
+    """Return when a sample begins, as it is stored."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: CpuShares) -> Run:
-    """So many operations, and the CPU time of exactly these."""
-    instance, started_at = at.instance, time_now()
+def run_load(bench: Bench, workload: Workload, size: Operations | Schedule, cpus: CpuShares) -> Run:
+    """Make so many operations, and read the CPU time of exactly these."""
+    instance, started_at = bench.instance, time_now()
     before, server_before = instance.look(), instance.processes()
     probed_before = _probed(server_before)
-    seen = watched(
-        instance, cpus, lambda: at.paused, lambda: _counted_load(at, workload, size, server_before)
+    watch = watched(
+        instance,
+        cpus,
+        lambda: bench.paused,
+        lambda: _counted_load(bench, workload, size, server_before),
     )
-    report, instructions = seen.given
+    report, instructions = watch.given
     probed_after = _probed(instance.processes())
     after = instance.look()
     if after is None:
@@ -209,7 +212,7 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
     server = instance.state()
     ended = server is not None and not server.running
     if report.rate_per_s:
-        at.pace[workload.id] = report.rate_per_s
+        bench.pace[workload.id] = report.rate_per_s
     killed = "the server" if ended and server and server.killed else None
     evidence = RunEvidence(
         operations=size.total(workload.threads),
@@ -220,11 +223,11 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         server_alive=not ended,
         overfilled=instance.overfilled(),
         server_operations=counted(instance, workload.operation, before, after),
-        server_cpu_us=seen.server_cpu_us,
+        server_cpu_us=watch.server_cpu_us,
         of_system=instance.objections(after) if after else None,
         conditions=replace(
-            seen.conditions,
-            killed=killed or ("the load" if _load_killed(report, at.load) else None),
+            watch.conditions,
+            killed=killed or ("the load" if _load_killed(report, bench.load) else None),
         ),
     )
     return Run(
@@ -232,13 +235,13 @@ def run_load(at: Bench, workload: Workload, size: Operations | Schedule, cpus: C
         report=report,
         look=after,
         evidence=evidence,
-        calibrator_us=seen.calibrator_us,
-        steal_pct=seen.steal_pct,
+        calibrator_us=watch.calibrator_us,
+        steal_pct=watch.steal_pct,
         load_cpus=len(cpus.load),
         before=probed_before,
         after=probed_after,
         instructions=instructions,
-        usage=seen.usage,
+        usage=watch.usage,
         limit_s=size.limit_s,
     )
 
@@ -254,19 +257,19 @@ def _load_killed(report: LoadReport, load: Container) -> bool:
 
 
 def sample_of(
-    at: Bench, turn: Turn, runs: Sequence[Run], gate: Gate = objections, *, duet: bool = False
+    bench: Bench, turn: Turn, runs: Sequence[Run], gate: Gate = objections, *, duet: bool = False
 ) -> Sample:
-    """One sample from the runs that belong together; each CPU's own speed is taken out first."""
+    """Make one sample of runs that belong together; each CPU's own speed is taken out first."""
     latencies = _merged(run.report.latencies for run in runs)
     late = [run.report.late for run in runs if run.report.late]
-    read = _readings(at, runs, latencies)
+    readings = _readings(bench, runs, latencies)
     alive = all(run.evidence.server_alive for run in runs)
-    home, look = at.instance.home, runs[-1].look
+    home, look = bench.instance.home, runs[-1].look
     starved_us = sum(run.report.starved_us for run in runs)
     return Sample(
-        id=turn.sample_id(at.instance.candidate_id),
+        id=turn.sample_id(bench.instance.candidate_id),
         campaign_id=turn.campaign_id,
-        candidate_id=at.instance.candidate_id,
+        candidate_id=bench.instance.candidate_id,
         settings_id=home.golden.seed.settings.id if home else "",
         workload_id=turn.workload.id,
         image_key=home.golden.image.key if home else "",
@@ -274,13 +277,13 @@ def sample_of(
         attempt=turn.attempt,
         started_at=runs[0].started_at,
         session=session_id(),
-        start=at.start,
-        duration_s=read.active_s,
-        operations=read.operations,
-        metrics=measured(read),
-        at_least=_bounds(read, runs, gate),
-        machine=at.machine,
-        calibrator_us=read.unit_us,
+        start=bench.start,
+        duration_s=readings.active_s,
+        operations=readings.operations,
+        metrics=measured(readings),
+        at_least=_bounds(readings, runs, gate),
+        machine=bench.machine,
+        calibrator_us=readings.unit_us,
         steal_pct=max(run.steal_pct for run in runs),
         gap_s=max(run.evidence.conditions.gap_s for run in runs),
         errors=sum(sum(run.report.errors.values()) for run in runs),
@@ -291,19 +294,19 @@ def sample_of(
         sent=_merged(run.report.sent for run in runs),
         late=Latencies.merged(late) if late else None,
         usage=tuple(run.usage for run in runs if run.usage),
-        load_bound=load_bound(read.client_us, read.active_s, runs[0].load_cpus, starved_us),
+        load_bound=load_bound(readings.client_us, readings.active_s, runs[0].load_cpus, starved_us),
         duet=duet,
         invalid=_once(why for run in runs for why in gate(run.evidence)),
         disturbed=_excuses(runs, gate),
         facts=look.facts if look else {},
         workload=turn.workload,
-        bench=at.facts,
-        log=str(at.load.log if alive else at.instance.container.log),
+        bench=bench.facts,
+        log=str(bench.load.log if alive else bench.instance.container.log),
     )
 
 
 def _bounds(read: Readings, runs: Sequence[Run], gate: Gate) -> dict[str, Measurement]:
-    """Of runs whose time was up, and nothing else: no more operations were made than were begun."""
+    """Bound runs whose time was up, and nothing else: no more was made than was begun."""
     late = [run for run in runs if out_of_time(run.evidence)]
     if not late or any(gate(run.evidence) for run in runs if run not in late):
         return {}
@@ -315,14 +318,16 @@ def _bounds(read: Readings, runs: Sequence[Run], gate: Gate) -> dict[str, Measur
 
 
 def _merged(parts: Iterable[Mapping[str, Latencies]]) -> dict[str, Latencies]:
-    """Of each kind of operation, over all runs."""
-    each = list(parts)
-    kinds = dict.fromkeys(kind for part in each for kind in part)
-    return {kind: Latencies.merged(part[kind] for part in each if kind in part) for kind in kinds}
+    """Merge those of each kind of operation, over all runs."""
+    reports = list(parts)
+    kinds = dict.fromkeys(kind for part in reports for kind in part)
+    return {
+        kind: Latencies.merged(part[kind] for part in reports if kind in part) for kind in kinds
+    }
 
 
-def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]) -> Readings:
-    home = at.instance.home
+def _readings(bench: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]) -> Readings:
+    home = bench.instance.home
     start = home.start if home else Start()
     return Readings(
         operations=sum(run.report.total or 0 for run in runs),
@@ -338,12 +343,12 @@ def _readings(at: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]
         start_step_s=start.step_s,
         start_cpu_s=start.cpu_s,
         start_cpu_step_s=start.cpu_step_s,
-        at_rest=at.at_rest,
+        at_rest=bench.at_rest,
         after=runs[-1].after,
         gained={
             probe: sum(run.after[probe] - run.before[probe] for run in runs)
             for probe in runs[0].after
-            if all(probe in read for run in runs for read in (run.before, run.after))
+            if all(probe in probes for run in runs for probes in (run.before, run.after))
         },
     )
 
@@ -353,14 +358,14 @@ def _probed(server: ProcessTree | None) -> Probed:
 
 
 def _excuses(runs: Sequence[Run], gate: Gate) -> tuple[str, ...]:
-    """What disturbed the runs, if that explains each one that may not be used."""
+    """Return what disturbed the runs, if that explains each one that may not be used."""
     refused = [run.evidence for run in runs if gate(run.evidence)]
     reasons = [disturbances(evidence, gate) for evidence in refused]
-    return _once(why for each in reasons for why in each) if all(reasons) else ()
+    return _once(why for excuses in reasons for why in excuses) if all(reasons) else ()
 
 
 def _calibrator_us(runs: Sequence[Run]) -> float | None:
-    """What divides the sum of costs as each run's own calibrator divides its cost."""
+    """Return what divides the sum of costs as each run's own calibrator divides its cost."""
     times = [run.calibrator_us for run in runs]
     costs = [run.evidence.server_cpu_us for run in runs]
     if not all(times) or not all(costs):
@@ -370,27 +375,29 @@ def _calibrator_us(runs: Sequence[Run]) -> float | None:
 
 
 def execute_load(
-    at: Bench, workload: Workload, extent: Extent, behind: tuple[str, ...] = ()
+    bench: Bench, workload: Workload, extent: Extent, behind: tuple[str, ...] = ()
 ) -> LoadReport:
-    """One run of the load tool, bounded in time."""
+    """Run the load tool once, bounded in time."""
     load = _load(workload)
-    argv = load.argv(workload, at.instance.endpoint, LOAD_FOLDER, extent)
+    argv = load.argv(workload, bench.instance.endpoint, LOAD_FOLDER, extent)
     limit_s = extent.limit_s + (0.0 if extent.strict else load.grace_s + 15)
-    done = at.load.execute(*argv, limit_s=limit_s, behind=behind)
-    report = load.parse(done.stdout)
-    over = done.timed_out or done.status in TIME_UP or (report.active_s or 0.0) >= extent.limit_s
+    result = bench.load.execute(*argv, limit_s=limit_s, behind=behind)
+    report = load.parse(result.stdout)
+    over = (
+        result.timed_out or result.status in TIME_UP or (report.active_s or 0.0) >= extent.limit_s
+    )
     return replace(report, expired=report.expired or over)
 
 
 def _counted_load(
-    at: Bench, workload: Workload, extent: Extent, server: ProcessTree | None
+    bench: Bench, workload: Workload, extent: Extent, server: ProcessTree | None
 ) -> tuple[LoadReport, int | None]:
-    """The run, and the instructions of the server meanwhile where the CPU counts them."""
-    if server is None or not at.counts:
-        return execute_load(at, workload, extent), None
+    """Return the run, and the instructions of the server meanwhile where the CPU counts them."""
+    if server is None or not bench.counts:
+        return execute_load(bench, workload, extent), None
     with scratch_folder("perf") as folder:
         out = Path(folder) / "count"
-        report = execute_load(at, workload, extent, counting(server.pids, out))
+        report = execute_load(bench, workload, extent, counting(server.pids, out))
         return report, parse_count(out)
 
 
@@ -401,7 +408,7 @@ def _load(workload: Workload) -> Load:
 def counted(
     instance: Instance, kind: str, before: Look | None, after: Look | None
 ) -> int | CannotCount | None:
-    """The operations of the load alone: those of the later look of our own are left out."""
+    """Return the operations of the load alone: those of the later look of our own are left out."""
     if before is None or after is None:
         return None
     first, last = before.operations, after.operations
@@ -417,9 +424,13 @@ def _pause_files(*states: State | None) -> tuple[Path, ...]:
 
 
 def _total(amounts: Iterable[float | None]) -> float | None:
-    """None where one of them is not known."""
-    known = list(amounts)
-    return None if None in known else sum(amount for amount in known if amount is not None)
+    """Return None where one of them is not known."""
+    amounts_list = list(amounts)
+    return (
+        None
+        if None in amounts_list
+        else sum(amount for amount in amounts_list if amount is not None)
+    )
 
 
 def _once(texts: Iterable[str]) -> tuple[str, ...]:

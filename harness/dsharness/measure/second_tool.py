@@ -31,75 +31,76 @@ COUNTED = 0.1  # by which both counts may differ: the tool counts until its last
 
 
 def makes(workload: Workload) -> bool:
-    """Whether the tool can make the very operations of this load."""
+    """Return whether the tool can make the very operations of this load."""
     return isinstance(workload, LdcltWorkload)
 
 
-def take_tool_runs(at: Bench, workload: Workload) -> ToolRuns | None:
-    """What an operation costs by both; None for loads that the tool cannot make.
+def take_tool_runs(bench: Bench, workload: Workload) -> ToolRuns | None:
+    """Return what an operation costs by both; None for loads that the tool cannot make.
 
     WorkloadError where a run may not be used: it met errors, or two counts disagree.
     """
-    endpoint = at.instance.endpoint
+    endpoint = bench.instance.endpoint
     if not isinstance(workload, LdcltWorkload) or not isinstance(endpoint, OwnDirectory):
         return None
-    write_files(at, workload, 0)
-    _write_names(at.folder / NAMES_FILE, workload, endpoint.users)
-    warm_up(at, workload)
-    costs = [(_own(at, workload), _other(at, workload, endpoint)) for _ in range(RUNS + 1)]
-    own, other = zip(*costs[1:], strict=True)  # the first run of a tool fills caches
+    write_files(bench, workload, 0)
+    _write_names(bench.folder / NAMES_FILE, workload, endpoint.users)
+    warm_up(bench, workload)
+    costs = [(_own(bench, workload), _other(bench, workload, endpoint)) for _ in range(RUNS + 1)]
+    own_costs, other_costs = zip(*costs[1:], strict=True)  # the first run of a tool fills caches
     return ToolRuns(
-        candidate_id=at.instance.candidate_id,
+        candidate_id=bench.instance.candidate_id,
         workload_id=workload.id,
         tool=_PROGRAM[workload.operation].lower(),
-        own=own,
-        other=other,
+        own=own_costs,
+        other=other_costs,
     )
 
 
 def _write_names(path: Path, workload: LdcltWorkload, users: Users) -> None:
-    """DNs of those who bind, names of those who are looked for."""
-    chosen = range(1 if workload.order is UserOrder.REPEAT else workload.distinct_users)
-    dns = [users.user(number).dn for number in chosen]
+    """Write DNs of those who bind, names of those who are looked for."""
+    numbers = range(1 if workload.order is UserOrder.REPEAT else workload.distinct_users)
+    dns = [users.user(number).dn for number in numbers]
     names = [dn.partition(",")[0] for dn in dns]
     lines = names if workload.operation is DirectoryOperation.SEARCH else dns
     with writing(path):
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _own(at: Bench, workload: LdcltWorkload) -> float:
-    """CPU time per operation by the lab's own tool."""
-    run = run_load(at, workload, run_size(workload, at.pace.get(workload.id)), at.cpus)
+def _own(bench: Bench, workload: LdcltWorkload) -> float:
+    """Return CPU time per operation by the lab's own tool."""
+    run = run_load(bench, workload, run_size(workload, bench.pace.get(workload.id)), bench.cpus)
     if refused := objections(run.evidence):
-        raise WorkloadError(f"{workload.id}: {refused[0]}", log=at.load.log)
-    return _cost(at, workload, run.evidence.server_cpu_us, run.report.total, run.calibrator_us)
+        raise WorkloadError(f"{workload.id}: {refused[0]}", log=bench.load.log)
+    return _cost(bench, workload, run.evidence.server_cpu_us, run.report.total, run.calibrator_us)
 
 
-def _other(at: Bench, workload: LdcltWorkload, endpoint: OwnDirectory) -> float:
-    """The same by the other one."""
-    before = at.instance.look()
-    seen = watched(
-        at.instance,
-        at.cpus,
-        lambda: at.paused,
-        lambda: at.load.execute(*argv(workload, endpoint), limit_s=SECONDS + START_S),
+def _other(bench: Bench, workload: LdcltWorkload, endpoint: OwnDirectory) -> float:
+    """Return the same by the other one."""
+    before = bench.instance.look()
+    watch = watched(
+        bench.instance,
+        bench.cpus,
+        lambda: bench.paused,
+        lambda: bench.load.execute(*argv(workload, endpoint), limit_s=SECONDS + START_S),
     )
-    answered, errors = read_rates(seen.given.stdout)
-    made = counted(at.instance, workload.operation, before, at.instance.look())
-    log, tool = at.load.log, _PROGRAM[workload.operation].lower()
+    answered, errors = read_rates(watch.given.stdout)
+    operations_made = counted(bench.instance, workload.operation, before, bench.instance.look())
+    log, tool = bench.load.log, _PROGRAM[workload.operation].lower()
     if errors:
         raise WorkloadError(f"{workload.id}: {tool} met {errors:.0f} errors", log=log)
-    if not isinstance(made, int) or not made or not answered:
+    if not isinstance(operations_made, int) or not operations_made or not answered:
         raise WorkloadError(f"{workload.id}: {tool} made no operation", log=log)
-    if abs(made - answered) > COUNTED * made + workload.threads:
+    if abs(operations_made - answered) > COUNTED * operations_made + workload.threads:
         raise WorkloadError(
-            f"{workload.id}: {tool} says {answered:.0f} operations, the server {made}", log=log
+            f"{workload.id}: {tool} says {answered:.0f} operations, the server {operations_made}",
+            log=log,
         )
-    return _cost(at, workload, seen.server_cpu_us, made, seen.calibrator_us)
+    return _cost(bench, workload, watch.server_cpu_us, operations_made, watch.calibrator_us)
 
 
 def _cost(
-    at: Bench,
+    bench: Bench,
     workload: Workload,
     cpu_us: float | None,
     operations: int | None,
@@ -107,7 +108,7 @@ def _cost(
 ) -> float:
     if not cpu_us or not operations or not calibrator_us:
         raise WorkloadError(
-            f"{workload.id}: the server's CPU time could not be read", log=at.load.log
+            f"{workload.id}: the server's CPU time could not be read", log=bench.load.log
         )
     return cpu_us / operations / calibrator_us
 
@@ -120,29 +121,61 @@ _PROGRAM = {
 
 
 def argv(workload: LdcltWorkload, endpoint: OwnDirectory) -> list[str]:
-    """One run, which ends by itself; ``timeout`` is for a server that never answers."""
+    """Return a command that ends by itself; ``timeout`` is for a server that never answers."""
     site, drawn = endpoint.users, f"[file:{LOAD_FOLDER}/{NAMES_FILE}]"
     manager = ["--bindDN", site.manager, "--bindPassword", site.manager_password]
     match workload.operation:
         case DirectoryOperation.BIND:
-            asked = ["--bindOnly", "--baseDN", drawn, "--credentials", site.user_password]
+            arguments = ["--bindOnly", "--baseDN", drawn, "--credentials", site.user_password]
         case DirectoryOperation.SEARCH:
-            asked = [*manager, "--baseDN", site.people, "--scope", "sub", "--filter", f"({drawn})"]
+            arguments = [
+                *manager,
+                "--baseDN",
+                site.people,
+                "--scope",
+                "sub",
+                "--filter",
+                f"({drawn})",
+            ]
         case DirectoryOperation.MODIFY:
-            asked = [*manager, "--entryDN", drawn, "--attribute", "description",
-                     "--valueLength", "12"]  # fmt: skip
+            arguments = [
+                *manager,
+                "--entryDN",
+                drawn,
+                "--attribute",
+                "description",
+                "--valueLength",
+                "12",
+            ]
     return [
-        "timeout", "--kill-after=5", f"{SECONDS + START_S - 5:.0f}",
-        "java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", TOOL_JAR,
+        "timeout",
+        "--kill-after=5",
+        f"{SECONDS + START_S - 5:.0f}",
+        "java",
+        "-Xmx256m",
+        "-XX:+UseSerialGC",
+        "-cp",
+        TOOL_JAR,
         f"{PROGRAMS}.{_PROGRAM[workload.operation]}",
-        "--hostname", endpoint.host, "--port", str(endpoint.port),
-        "--numThreads", str(workload.threads), "--intervalDuration", "1",
-        "--numIntervals", str(SECONDS), "--timestampFormat", "none", "--csv", *asked,
-    ]  # fmt: skip
+        "--hostname",
+        endpoint.host,
+        "--port",
+        str(endpoint.port),
+        "--numThreads",
+        str(workload.threads),
+        "--intervalDuration",
+        "1",
+        "--numIntervals",
+        str(SECONDS),
+        "--timestampFormat",
+        "none",
+        "--csv",
+        *arguments,
+    ]
 
 
 def read_rates(text: str) -> tuple[float, float]:
-    """The operations of all whole seconds, and the errors."""
+    """Return the operations of all whole seconds, and the errors."""
     answered = errors = 0.0
     lines = text[text.find(HEADING) :] if HEADING in text else ""
     for second in csv.DictReader(lines.splitlines()):

@@ -20,23 +20,23 @@ MOST_PLACES = 40
 NUMBER = re.compile(r"[-_/ .:]?\d+$")  # of threads that are alike: worker-3
 
 
-def take_thread_waits(at: Bench, workload: Workload) -> ThreadWaits:
-    """One run of the load while perf notes every switch."""
-    seen = look(at, workload, EACH)
+def take_thread_waits(bench: Bench, workload: Workload) -> ThreadWaits:
+    """Run the load once while perf notes every switch."""
+    looked = look(bench, workload, EACH)
     return ThreadWaits(
-        candidate_id=at.instance.candidate_id,
+        candidate_id=bench.instance.candidate_id,
         workload_id=workload.id,
-        operations=seen.operations,
-        waits=places(seen.lines, seen.operations),
+        operations=looked.operations,
+        waits=places(looked.lines, looked.operations),
     )
 
 
 def places(lines: Iterable[str], operations: int) -> tuple[WaitingPlace, ...]:
-    """Where threads of one name waited, how often in an operation."""
-    seen = Counter(
+    """Return where threads of one name waited, how often in an operation."""
+    waits = Counter(
         (NUMBER.sub("", thread), stack[::-1][:DEPTH]) for thread, stack in thread_stacks(lines)
     )
     return tuple(
         WaitingPlace(thread=thread, place=place, per_operation=count / operations)
-        for (thread, place), count in seen.most_common(MOST_PLACES)
+        for (thread, place), count in waits.most_common(MOST_PLACES)
     )

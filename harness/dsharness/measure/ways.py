@@ -41,7 +41,7 @@ Seats = tuple[CpuShares, CpuShares]
 
 
 def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
-    """Two places with their own CPUs; a server and its load share those of their place."""
+    """Return two places with their own CPUs; a server and its load share those of their place."""
     half = len(available) // 2
     if not can_move or not half:
         return None
@@ -58,37 +58,37 @@ def take_duet(
     turn: Turn,
     gate: Gate = objections,
 ) -> tuple[Sample, Sample]:
-    """A sample of each; a failure of one does not affect the other.
+    """Return a sample of each; a failure of one does not affect the other.
 
     The first of the turn sits on the first seat first.
     """
     workload = turn.workload
     runs: tuple[list[Run], list[Run]] = ([], [])
     with ThreadPoolExecutor(max_workers=len(pair), thread_name_prefix="duet") as pool:
-        for at, seat in zip(pair, seats, strict=True):
-            write_files(at, workload, turn.number)
-            sit(at, seat)
-        list(pool.map(lambda at: warm_up(at, workload), pair))
-        sizes = [run_size(workload, at.pace.get(workload.id), 1 / HALVES) for at in pair]
+        for bench, seat in zip(pair, seats, strict=True):
+            write_files(bench, workload, turn.number)
+            sit(bench, seat)
+        list(pool.map(lambda bench: warm_up(bench, workload), pair))
+        sizes = [run_size(workload, bench.pace.get(workload.id), 1 / HALVES) for bench in pair]
         for half in range(HALVES):
             order = seats if half % 2 == 0 else seats[::-1]
-            for at, seat in zip(pair, order, strict=True):
-                sit(at, seat)
-            played = pool.map(
-                lambda at, size, seat: run_load(at, workload, size, seat), pair, sizes, order
+            for bench, seat in zip(pair, order, strict=True):
+                sit(bench, seat)
+            bench_runs = pool.map(
+                lambda bench, size, seat: run_load(bench, workload, size, seat), pair, sizes, order
             )
-            for mine, run in zip(runs, played, strict=True):
-                mine.append(run)
+            for own_runs, run in zip(runs, bench_runs, strict=True):
+                own_runs.append(run)
     first, second = (
-        sample_of(at, turn, own, gate, duet=True) for at, own in zip(pair, runs, strict=True)
+        sample_of(bench, turn, own, gate, duet=True) for bench, own in zip(pair, runs, strict=True)
     )
     return first, second
 
 
-def sit(at: Bench, seat: CpuShares) -> None:
+def sit(bench: Bench, seat: CpuShares) -> None:
     """Move a server and its load to those CPUs."""
-    at.instance.container.move(seat.server)
-    at.load.move(seat.load)
+    bench.instance.container.move(seat.server)
+    bench.load.move(seat.load)
 
 
 AT_ONCE = 2  # servers that are counted at the same time
@@ -116,7 +116,7 @@ class Way(Protocol):
 
     @classmethod
     def on(cls, places: Places) -> Self | None:
-        """The way on this machine; None where it cannot be."""
+        """Return the way on this machine; None where it cannot be."""
         ...
 
     @property
@@ -125,11 +125,11 @@ class Way(Protocol):
         ...
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
-        """A sample of each, in the turn's order."""
+        """Yield a sample of each, in the turn's order."""
         ...
 
     def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
-        """Why a run that was measured so may not be used; empty when it may."""
+        """Return why a run that was measured so may not be used; empty when it may."""
         ...
 
 
@@ -148,9 +148,9 @@ class InTurn:
         return cls(cpus=share_cpus(places.available, can_pin=places.can_pin))
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
-        for at in benches:
+        for bench in benches:
             with measuring():
-                sample = take_sample(at, turn, self.objections)
+                sample = take_sample(bench, turn, self.objections)
             yield sample
 
     def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
@@ -178,14 +178,14 @@ class Duet:
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
         if len(benches) != len(self.seats):
-            for at in benches:
-                sit(at, at.cpus)  # where an earlier duet may have moved it from
+            for bench in benches:
+                sit(bench, bench.cpus)  # where an earlier duet may have moved it from
             yield from InTurn(cpus=self.cpus).take(turn, benches, measuring)
             return
         first, second = benches
         with measuring():
-            taken = take_duet((first, second), self.seats, turn, self.objections)
-        yield from taken
+            samples = take_duet((first, second), self.seats, turn, self.objections)
+        yield from samples
 
     def objections(self, evidence: RunEvidence) -> tuple[str, ...]:
         return objections(evidence)
@@ -201,9 +201,9 @@ class Importing(InTurn):
         return cls(cpus=share_cpus(places.available, can_pin=False))
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
-        for at in benches:
+        for bench in benches:
             with measuring():
-                sample = take_import(at, turn, self.objections)
+                sample = take_import(bench, turn, self.objections)
             yield sample
 
 
@@ -221,8 +221,8 @@ class Counted:
         return cls(cpus=share_cpus(places.available, can_pin=False))
 
     def take(self, turn: Turn, benches: Sequence[Bench], measuring: Measuring) -> Iterator[Sample]:
-        def count(at: Bench) -> Sample:
-            return take_count(at, turn, self.counter, self.objections)
+        def count(bench: Bench) -> Sample:
+            return take_count(bench, turn, self.counter, self.objections)
 
         with (
             measuring(),
@@ -269,14 +269,14 @@ def way_for(
     can_move: bool,
     imports: bool = False,
 ) -> Way:
-    """Duets if there are enough CPUs; others if load or metric are of a kind that needs them."""
+    """Return duets if there are enough CPUs; others if load or metric need them."""
     places = Places(available=available, can_pin=can_pin, can_move=can_move)
-    wanted: tuple[WayName, ...] = ("duet", "in turn") if duet else ("in turn",)
+    names: tuple[WayName, ...] = ("duet", "in turn") if duet else ("in turn",)
     if imports:
-        wanted = ("import",)
+        names = ("import",)
     elif metric in {kind.name for kind in Strace.kinds}:
-        wanted = ("strace",)
+        names = ("strace",)
     elif metric == INSTRUCTIONS.name and not host_counts():
-        wanted = ("callgrind",)
-    ways = (WAYS[name].on(places) for name in wanted)
+        names = ("callgrind",)
+    ways = (WAYS[name].on(places) for name in names)
     return next(way for way in ways if way is not None)

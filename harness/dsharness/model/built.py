@@ -147,32 +147,32 @@ class Promise(Value):
         return {"facts": facts}
 
     def then(self, later: Promise) -> Promise:
-        """Both at once; where both speak of the same, the later one holds."""
-        known = {str(each.key): each for each in (*self.facts, *later.facts)}
-        return Promise(facts=tuple(sorted(known.values(), key=lambda each: each.key)))
+        """Return both at once; where both speak of the same, the later one holds."""
+        by_key = {str(fact.key): fact for fact in (*self.facts, *later.facts)}
+        return Promise(facts=tuple(sorted(by_key.values(), key=lambda fact: fact.key)))
 
     def without(self, names: Iterable[str]) -> Promise:
         """Leave out these facts, which something else decides."""
-        given = set(names)
-        return Promise(facts=tuple(each for each in self.facts if each.name not in given))
+        left_out = set(names)
+        return Promise(facts=tuple(fact for fact in self.facts if fact.name not in left_out))
 
     def asked_of(self, facts: ToldFacts) -> bool:
-        """Whether anything is promised of a server with these facts."""
-        return any(each.asked_of(facts) for each in self.facts)
+        """Return whether anything is promised of a server with these facts."""
+        return any(fact.asked_of(facts) for fact in self.facts)
 
     def broken_by(self, facts: ToldFacts) -> str | None:
         """Say why these facts of a server are not what was promised; None when they are."""
-        for each in self.facts:
-            told = facts.get(each.name)
-            if each.asked_of(facts) and not _alike(told, each.value):
-                with_these = "".join(f" with {name} {value}" for name, value in each.where.items())
-                said = "not told" if told is None else told
-                return f"{each.name}{with_these} is {said}, not {each.value}"
+        for fact in self.facts:
+            value = facts.get(fact.name)
+            if fact.asked_of(facts) and not _alike(value, fact.value):
+                condition = "".join(f" with {name} {value}" for name, value in fact.where.items())
+                shown_value = "not told" if value is None else value
+                return f"{fact.name}{condition} is {shown_value}, not {fact.value}"
         return None
 
 
-def _alike(told: str | int | None, wanted: str | int) -> bool:
-    return told is not None and str(told).upper() == str(wanted).upper()
+def _alike(value: str | int | None, promised: str | int) -> bool:
+    return value is not None and str(value).upper() == str(promised).upper()
 
 
 class Build(Value):

@@ -82,9 +82,10 @@ class Boundary(Value):
     effect_interval: tuple[Ratio, Ratio] | None = None
     effect_level: Share = Field(default=0.95, description="of that interval")
     counts: Counts | None = Field(
-        default=None, exclude_if=lambda counts: counts is None,
+        default=None,
+        exclude_if=lambda counts: counts is None,
         description="of a metric that counts: what both sides have, at the same level",
-    )  # fmt: skip
+    )
     smallest_visible_pct: Ratio | None = None
     summary: str
     unmeasured: dict[str, str] = Field(default_factory=dict, description="candidate -> why")
@@ -185,9 +186,10 @@ class Turn(Value):
     way: WayName = "in turn"
     machine: str = Field(default="", description="id of the one that takes it; empty: any")
     starts: Starts = Field(
-        default="kept", exclude_if=lambda starts: starts == "kept",
+        default="kept",
+        exclude_if=lambda starts: starts == "kept",
         description="whether its candidates' servers are started for it",
-    )  # fmt: skip
+    )
     state: TurnState = TurnState.PLANNED
     refused: dict[str, str] = Field(
         default_factory=dict, description="candidate that cannot be measured -> why"
@@ -260,5 +262,5 @@ class Finding(Value):
 
 
 def finding_id(kind: FindingKind, *rests_on: str) -> str:
-    """It follows from the campaigns that a finding rests on, or from when it was found."""
+    """Return an id that follows from the finding's campaigns, or from when it was found."""
     return str(uuid.uuid5(NAMESPACE, "/".join((kind, *rests_on))))

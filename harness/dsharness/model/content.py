@@ -1,5 +1,8 @@
 """What a system is filled with before a load asks for it."""
 
+# A kind is one word, which pyright takes for what could be set.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -40,16 +43,16 @@ class DirectoryContent(Content):
     members: NonNegativeInt = 0  # of each group
     photo_bytes: NonNegativeInt = 0  # of each user
     # What servers differ in that hold the same: whether they can encrypt, and what is switched on.
-    encrypted: bool = Field(default=False, exclude_if=lambda each: not each)
-    plugins: tuple[str, ...] = Field(default=(), exclude_if=lambda each: not each)
+    encrypted: bool = Field(default=False, exclude_if=lambda value: not value)
+    plugins: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     # Users in a file from which its own task fills a suffix that nothing else is in.
-    imported: NonNegativeInt = Field(default=0, exclude_if=lambda each: not each)
+    imported: NonNegativeInt = Field(default=0, exclude_if=lambda value: not value)
 
 
 def largest(contents: Iterable[Content]) -> Content:
     """What holds all of these, which are of one kind."""
-    found = tuple(contents)
-    whole = max(found, key=lambda each: each.number)
-    parts = type(whole).model_fields.keys() - {"kind", "plugins"}
-    most = {name: max(getattr(each, name, 0) for each in found) for name in parts}
-    return whole.model_copy(update=most)
+    all_contents = tuple(contents)
+    largest_content = max(all_contents, key=lambda content: content.number)
+    parts = type(largest_content).model_fields.keys() - {"kind", "plugins"}
+    most = {name: max(getattr(content, name, 0) for content in all_contents) for name in parts}
+    return largest_content.model_copy(update=most)

@@ -132,10 +132,10 @@ class LdapStep(Value):
 
     def __str__(self) -> str:
         """`search, filter (uid={user}), entries 1`: what is not as by default."""
-        known = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "then"})
+        fields_set = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "then"})
         texts = (
             f"{name} {' '.join(value) if isinstance(value, list) else value}"
-            for name, value in known.items()
+            for name, value in fields_set.items()
         )
         return ", ".join([self.kind, *texts])
 
@@ -166,8 +166,8 @@ class LdapStep(Value):
 
 def _contradicted_text(name: str, text: str) -> Iterator[str]:
     if not _known_places(text):
-        known = ", ".join(f"{{{each}}}" for each in sorted(MASKS))
-        yield f"a {name} with no other places than {known}, {{nobodies:300}}"
+        masks = ", ".join(f"{{{mask}}}" for mask in sorted(MASKS))
+        yield f"a {name} with no other places than {masks}, {{nobodies:300}}"
     elif name == "filter" and not is_filter(_filled(text)):
         yield (
             "a filter in brackets, such as (&(uid={user})(cn=*)) or (!(cn=a)), nested at most "
@@ -177,7 +177,7 @@ def _contradicted_text(name: str, text: str) -> Iterator[str]:
 
 def _known_places(text: str) -> bool:
     try:
-        places = [each for each in Formatter().parse(text) if each[1] is not None]
+        places = [part for part in Formatter().parse(text) if part[1] is not None]
     except ValueError:
         return False
     return all(
@@ -246,16 +246,16 @@ class LdapRequest(LdapStep):
     @property
     def name(self) -> str:
         """The kinds of its steps: `add+delete`."""
-        return "+".join(each.kind for each in self.steps)
+        return "+".join(step.kind for step in self.steps)
 
     def contradictions(self) -> Iterator[str]:
         """Refuse what one of its steps cannot be, and waiting in the middle of an operation."""
         yield from super().contradictions()
-        for each in self.then:
-            yield from each.contradictions()
-        if self.then and any(each.kind is RequestKind.WAIT for each in self.steps):
+        for step in self.then:
+            yield from step.contradictions()
+        if self.then and any(step.kind is RequestKind.WAIT for step in self.steps):
             yield "`kind: wait` without `then`"
-        if any(each.kind is RequestKind.CONNECT for each in self.then):
+        if any(step.kind is RequestKind.CONNECT for step in self.then):
             yield "`kind: connect` as the first step only"
         if self.kind is RequestKind.CONNECT and not self.then:
             yield "`then` with `kind: connect`, which by itself asks for nothing"
@@ -281,13 +281,13 @@ class Disturber(Value):
     requests: tuple[LdapRequest, ...] = Field(min_length=1)
 
     def __str__(self) -> str:
-        asked = "; ".join(map(str, self.requests))
+        request_text = "; ".join(map(str, self.requests))
         over = f", over {self.over}" if self.over else ""
-        return f"{asked} (connections: {self.connections}{over})"
+        return f"{request_text} (connections: {self.connections}{over})"
 
     def contradictions(self) -> Iterator[str]:
         """Refuse what its requests cannot be, and a loop that waits for nothing."""
-        for each in self.requests:
-            yield from each.contradictions()
-            if each.kind is RequestKind.WAIT:
+        for request in self.requests:
+            yield from request.contradictions()
+            if request.kind is RequestKind.WAIT:
                 yield "requests other than `kind: wait`"

@@ -32,7 +32,7 @@ class Latencies(Value):
 
     @classmethod
     def of(cls, counts: Mapping[float, int]) -> Self:
-        """How many operations took so long."""
+        """Return how many operations took so long."""
         histogram = _empty()
         for time_us, count in counts.items():
             histogram.record_value(min(max(1, round(time_us)), LONGEST_US), count)
@@ -40,7 +40,7 @@ class Latencies(Value):
 
     @classmethod
     def merged(cls, parts: Iterable[Latencies]) -> Self:
-        """As if all their operations had been in one."""
+        """Merge them as if all their operations had been in one."""
         histogram = _empty()
         for part in parts:
             histogram.add(_unpacked(part.encoded))
@@ -66,11 +66,11 @@ class Latencies(Value):
         return float(_unpacked(self.encoded).get_mean_value())
 
     def at_us(self, percent: float) -> float:
-        """The time that so many of a hundred operations do not exceed."""
+        """Return the time that so many of a hundred operations do not exceed."""
         return float(_unpacked(self.encoded).get_value_at_percentile(percent))
 
     def step_us(self, percent: float) -> float:
-        """The step in which that is kept."""
+        """Return the step in which that is kept."""
         histogram, at_us = _unpacked(self.encoded), int(self.at_us(percent))
         step = histogram.get_highest_equivalent_value(at_us)
         return float(step - histogram.get_lowest_equivalent_value(at_us) + 1)
@@ -119,9 +119,10 @@ class Measurement(Value):
     value: Finite
     unit: str
     quantum: Amount = Field(
-        default=0.0, exclude_if=lambda step: not step,
+        default=0.0,
+        exclude_if=lambda step: not step,
         description="the step in which it is read: what is meant lies within half of it either way",
-    )  # fmt: skip
+    )
 
 
 class ToolRuns(Value):
@@ -204,16 +205,18 @@ class Sample(Value):
     started_at: str = Field(description="UTC, ISO 8601")
     session: str = Field(default="", description="one start of the lab: what it may all be off by")
     start: Count = Field(
-        default=0, exclude_if=lambda number: not number,
+        default=0,
+        exclude_if=lambda number: not number,
         description="which start of its candidate's server in that session; 0: not known",
-    )  # fmt: skip
+    )
     duration_s: Amount = Field(description="how long the load was at work")
     operations: Count
     metrics: dict[str, Measurement] = Field(description="by name; what could not be read is absent")
     at_least: dict[str, Measurement] = Field(
-        default_factory=dict, exclude_if=lambda bounds: not bounds,
+        default_factory=dict,
+        exclude_if=lambda bounds: not bounds,
         description="of a run whose time was up: by name, what is no worse than it is",
-    )  # fmt: skip
+    )
     machine: Machine
     calibrator_us: Amount | None = Field(description="CPU time of one fixed piece of work")
     steal_pct: float = Field(ge=-100, le=100)  # some kernels count backwards
@@ -224,13 +227,15 @@ class Sample(Value):
         default_factory=dict, description="by kind of operation, where the load reports them"
     )
     sent: dict[str, Latencies] = Field(
-        default_factory=dict, exclude_if=lambda sent: not sent,
+        default_factory=dict,
+        exclude_if=lambda latencies: not latencies,
         description="the same from when they were sent, where a schedule says when they were due",
-    )  # fmt: skip
+    )
     late: Latencies | None = Field(
-        default=None, exclude_if=lambda late: late is None,
+        default=None,
+        exclude_if=lambda late: late is None,
         description="how late the load noticed that an operation was due",
-    )  # fmt: skip
+    )
     usage: tuple[Usage, ...] = Field(
         default=(), description="of each run, where the lab itself runs the server"
     )
@@ -260,9 +265,9 @@ class Sample(Value):
         return self.workload is not None and self.workload.paced
 
     def value(self, metric: str) -> float | None:
-        """None where it was not measured."""
-        found = self.metrics.get(metric)
-        return found.value if found else None
+        """Return None where it was not measured."""
+        measurement = self.metrics.get(metric)
+        return measurement.value if measurement else None
 
 
 FRAMES_APART = ";"
@@ -288,9 +293,10 @@ class CpuProfile(Value):
 
     def us_per_op(self) -> Mapping[Frames, float]:
         """The CPU time of an operation that each stack has: counts of two runs don't compare."""
-        each = self.cpu_us_per_op / max(1, self.seen)
+        share_us = self.cpu_us_per_op / max(1, self.seen)
         return {
-            tuple(stack.split(FRAMES_APART)): count * each for stack, count in self.stacks.items()
+            tuple(stack.split(FRAMES_APART)): count * share_us
+            for stack, count in self.stacks.items()
         }
 
 
@@ -310,9 +316,10 @@ class KindTimes(Value):
     waited: Latencies | None = Field(default=None, description="until a thread took it")
     worked: Latencies | None = Field(default=None, description="in that thread")
     seen: Latencies | None = Field(
-        default=None, exclude_if=lambda seen: seen is None,
+        default=None,
+        exclude_if=lambda latencies: latencies is None,
         description="by the load itself in that run, from when it sent each",
-    )  # fmt: skip
+    )
     notes: dict[str, Count] = Field(
         default_factory=dict, description="the server's remarks, such as U: not indexed"
     )
@@ -328,7 +335,7 @@ class ServerTimes(Value):
     kinds: dict[str, KindTimes]
 
     def also_seen(self, by_load: Mapping[str, Latencies]) -> ServerTimes:
-        """With what the load says of the same kinds; an operation of several steps is no kind."""
+        """Add what the load says of the same kinds; an operation of several steps is no kind."""
         kinds = {
             kind: times.model_copy(update={"seen": by_load.get(kind)})
             for kind, times in self.kinds.items()

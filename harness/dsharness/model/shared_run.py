@@ -95,5 +95,5 @@ class SharedRun(Value):
         return self.preparing if self.prepared is None else None
 
     def given_to(self, machine: str) -> Self:
-        """With that machine for it; empty: none."""
+        """Return it with that machine; empty: none."""
         return self.model_copy(update={"profiling" if self.answered else "preparing": machine})

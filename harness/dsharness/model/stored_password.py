@@ -29,12 +29,12 @@ class StoredPassword(Value):
 
     @property
     def facts(self) -> Facts:
-        known = {SCHEME: self.scheme, ROUNDS: self.rounds, MEMORY: self.memory_kib}
-        return {name: value for name, value in known.items() if value is not None}
+        facts = {SCHEME: self.scheme, ROUNDS: self.rounds, MEMORY: self.memory_kib}
+        return {name: value for name, value in facts.items() if value is not None}
 
 
 def stored_in(facts: Facts) -> StoredPassword | None:
-    """None if there is no stored password: no directory server, or one by address."""
+    """Return None if there is no stored password: no directory server, or one by address."""
     if SCHEME not in facts:
         return None
     return StoredPassword(
@@ -43,7 +43,7 @@ def stored_in(facts: Facts) -> StoredPassword | None:
 
 
 def parse_stored(value: str) -> StoredPassword:
-    """The scheme and, where the value spells them, the rounds; a bare value is CLEAR."""
+    """Return the scheme and, where the value spells them, the rounds; a bare value is CLEAR."""
     match = _VALUE.match(value)
     if match is None:
         return StoredPassword(scheme="CLEAR")

@@ -4,7 +4,7 @@ A workload says what a system is filled with, so that its load has something to 
 """
 
 # Every value is frozen, which pyright does not read off the model's configuration.
-# pyright: reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 
@@ -140,6 +140,19 @@ class WorkloadBase(Value):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Name each parameter that cannot be applied as it says, and what is allowed."""
         yield from ()
+
+
+class ScheduledWorkload(WorkloadBase):
+    """A load that may begin its operations by a schedule."""
+
+    scheduled: PerSecond | None = Field(
+        default=None, description="operations begun in a second, whatever waits; by default as "
+        "many as are answered"
+    )  # fmt: skip
+
+    @property
+    def rate(self) -> float | None:
+        return self.scheduled
 
 
 class UserOrder(StrEnum):

@@ -79,7 +79,7 @@ class Completed:
 
 
 def find_tool(name: str) -> str:
-    """The path of a program, or an error that says how to get it."""
+    """Return the path of a program, or an error that says how to get it."""
     path = shutil.which(name)
     if path is None:
         package = PACKAGES_WITH.get(name, name)
@@ -102,14 +102,14 @@ def run(  # noqa: PLR0913 - each is a property of one process
     keep_bytes: int | None = None,
     into: Path | None = None,
     into_bytes: int = MOST_FILE_BYTES,
-    heard: Callable[[str], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> Completed:
     """Run to the end or to the deadline; never raises for a failing command.
 
     With ``keep_bytes``, no more than that is kept of each stream, its begin and its end; without,
     a command that says more than anything that is read whole has failed. ``into`` takes standard
     output unchanged; a command that has more of it than ``into_bytes`` is ended, and has failed.
-    ``heard`` gets each line of both streams as it comes. In ``env``, None takes a variable away.
+    ``on_line`` gets each line of both streams as it comes. In ``env``, None takes a variable away.
 
     The child gets its own session, so that a Ctrl-C reaches the lab first and the lab
     decides what to end. After ``stop_all`` only ``cleanup`` commands still run.
@@ -118,10 +118,10 @@ def run(  # noqa: PLR0913 - each is a property of one process
         raise StoppedError(f"{argv[0]} was not started: the lab is stopping")
     find_tool(argv[0])
     limit = deadline if deadline is not None else Deadline.after(DEFAULT_LIMIT_S)
-    kept = Kept(most_bytes=keep_bytes or MOST_BYTES), Kept(most_bytes=keep_bytes or MOST_BYTES)
+    outputs = Kept(most_bytes=keep_bytes or MOST_BYTES), Kept(most_bytes=keep_bytes or MOST_BYTES)
     with (
-        _logged(log, argv) as written,
-        _sinks(kept, written, into, into_bytes, heard) as (out, err),
+        _logged(log, argv) as log_end,
+        _sinks(outputs, log_end, into, into_bytes, on_line) as (out, err),
         subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
@@ -148,23 +148,23 @@ def run(  # noqa: PLR0913 - each is a property of one process
     if _stopping.is_set() and not cleanup:
         # It was ended from here, whatever it says: a podman that is ended may say 0.
         raise StoppedError(f"{argv[0]} was ended: the lab is stopping")
-    done = Completed(
+    result = Completed(
         argv=tuple(argv),
         status=child.returncode,
-        stdout=kept[0].text,
-        stderr=kept[1].text,
+        stdout=outputs[0].text,
+        stderr=outputs[1].text,
         timed_out=timed_out,
-        overflowed=full or (keep_bytes is None and any(each.cut_bytes for each in kept)),
+        overflowed=full or (keep_bytes is None and any(output.cut_bytes for output in outputs)),
     )
     if log is not None:
-        _close_log(log, done, written)
-    return done
+        _close_log(log, result, log_end)
+    return result
 
 
 def _conversed(
     child: subprocess.Popen[bytes], stdin: bytes | None, out: Sink, err: Sink, limit: Deadline
 ) -> tuple[bool, bool]:
-    """Whether its time was up first, and whether its file was full; then it was ended."""
+    """Return whether its time was up first, and whether its file was full; then it was ended."""
     try:
         timed_out, full = not converse(child, stdin, out, err, limit), False
     except FileFullError:
@@ -176,14 +176,14 @@ def _conversed(
 
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
-    """That of the lab, changed."""
-    whole = {**os.environ, **changes}
-    return {name: value for name, value in whole.items() if value is not None}
+    """Return that of the lab, changed."""
+    environment = {**os.environ, **changes}
+    return {name: value for name, value in environment.items() if value is not None}
 
 
 @contextmanager
 def _logged(log: Path | None, argv: Sequence[str]) -> Iterator[LogEnd | None]:
-    """The log as a sink, the command as one could type it in front."""
+    """Yield the log as a sink, the command as one could type it in front."""
     if log is None:
         yield None
         return
@@ -194,19 +194,19 @@ def _logged(log: Path | None, argv: Sequence[str]) -> Iterator[LogEnd | None]:
 
 @contextmanager
 def _sinks(
-    kept: tuple[Kept, Kept],
-    written: LogEnd | None,
+    outputs: tuple[Kept, Kept],
+    log_end: LogEnd | None,
     into: Path | None,
     into_bytes: int,
-    heard: Callable[[str], None] | None,
+    on_line: Callable[[str], None] | None,
 ) -> Iterator[tuple[Sink, Sink]]:
-    words = [] if written is None else [WholeWords(log=written) for _ in kept]
+    words = [] if log_end is None else [WholeWords(log=log_end) for _ in outputs]
 
-    def sink(at: int) -> Sink:
-        sinks: tuple[Sink, ...] = (kept[at], *words[at : at + 1])
-        return All(sinks=sinks if heard is None else (*sinks, OutputLines(tell=heard)))
+    def sink(index: int) -> Sink:
+        sinks: tuple[Sink, ...] = (outputs[index], *words[index : index + 1])
+        return All(sinks=sinks if on_line is None else (*sinks, OutputLines(tell=on_line)))
 
-    out, err = map(sink, range(len(kept)))
+    out, err = map(sink, range(len(outputs)))
     try:
         if into is None:
             yield out, err
@@ -214,15 +214,15 @@ def _sinks(
         with writing(into), into.open("wb") as stream:
             yield ToFile(stream=stream, most_bytes=into_bytes), err
     finally:
-        for each in words:
-            each.end()
+        for word_sink in words:
+            word_sink.end()
 
 
-def _close_log(log: Path, done: Completed, written: LogEnd | None) -> None:
-    if written is not None and written.cut:
-        last = plain(without_credentials(f"{done.stdout}{done.stderr}")[-LOG_END_BYTES:])
+def _close_log(log: Path, result: Completed, log_end: LogEnd | None) -> None:
+    if log_end is not None and log_end.cut:
+        last = plain(without_credentials(f"{result.stdout}{result.stderr}")[-LOG_END_BYTES:])
         append_log(log, f"\n[... this log is full; the last lines:]\n{last}")
-    append_log(log, f"[{done.end}]\n")
+    append_log(log, f"[{result.end}]\n")
 
 
 def _let_go(child: subprocess.Popen[bytes]) -> None:
@@ -253,7 +253,7 @@ def append_log(log: Path, text: str) -> None:
 
 
 def owners_alone(path: str, flags: int) -> int:
-    """Opens a file that nobody else may read, if it is made now."""
+    """Open a file that nobody else may read, if it is made now."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
@@ -267,7 +267,7 @@ def writing(where: Path) -> Iterator[None]:
 
 
 def disk_error(error: OSError, where: Path) -> Exception:
-    """ENOSPC as the lab's own error; anything else unchanged."""
+    """Return ENOSPC as the lab's own error; anything else unchanged."""
     if error.errno in NO_SPACE:
         return disk_full(where)
     return error

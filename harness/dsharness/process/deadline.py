@@ -70,6 +70,6 @@ def forget_request() -> None:
 
 
 def check_request() -> None:
-    """KeyboardInterrupt if the lab was asked to stop, and still works."""
+    """Raise KeyboardInterrupt if the lab was asked to stop, and still works."""
     if _asked.is_set():
         raise KeyboardInterrupt

@@ -60,8 +60,8 @@ class Kept:
     def text(self) -> str:
         """What is kept, with a line in place of what is not."""
         gap = f"\n[... {self.cut_bytes} bytes are left out here ...]\n" if self.cut_bytes else ""
-        whole = bytes(self._first) + gap.encode() + b"".join(self._last)
-        decoded = whole.decode("utf-8", errors="replace")
+        content = bytes(self._first) + gap.encode() + b"".join(self._last)
+        decoded = content.decode("utf-8", errors="replace")
         return decoded.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -92,11 +92,11 @@ class WholeWords:
     def add(self, block: bytes) -> None:
         block = plain_bytes(block)
         if self._is_too_long:
-            found = WORD_END.search(block)
-            if found is None:
+            match = WORD_END.search(block)
+            if match is None:
                 return
-            block, self._is_too_long = block[found.start() :], False
-        end = max(block.rfind(each) for each in WORD_ENDS) + 1
+            block, self._is_too_long = block[match.start() :], False
+        end = max(block.rfind(word_end) for word_end in WORD_ENDS) + 1
         self._word += block[:end]
         if end:
             self.end()
@@ -120,7 +120,7 @@ def _shown(block: bytes) -> bytes:
 
 
 def room_in(stream: IO[bytes]) -> int:
-    """How much a log that is open for appending may still grow."""
+    """Return how much a log that is open for appending may still grow."""
     return max(0, LOG_BYTES - os.fstat(stream.fileno()).st_size)
 
 
@@ -131,8 +131,8 @@ class All:
     sinks: tuple[Sink, ...]
 
     def add(self, block: bytes) -> None:
-        for each in self.sinks:
-            each.add(block)
+        for sink in self.sinks:
+            sink.add(block)
 
 
 @dataclass(kw_only=True)
@@ -143,9 +143,9 @@ class OutputLines:
     _rest: bytes = b""
 
     def add(self, block: bytes) -> None:
-        *whole, rest = (self._rest + block).split(b"\n")
-        self._rest = rest[-LINE_BYTES:]
-        for line in whole:
+        *lines, begun_line = (self._rest + block).split(b"\n")
+        self._rest = begun_line[-LINE_BYTES:]
+        for line in lines:
             self.tell(line.decode("utf-8", errors="replace"))
 
 
@@ -208,7 +208,7 @@ def converse(
 
 
 def _fed(descriptor: int, waiting: memoryview) -> memoryview:
-    """What is left to be written; nothing if there is no reader any more."""
+    """Return what is left to be written; nothing if there is no reader any more."""
     try:
         return waiting[os.write(descriptor, waiting[: select.PIPE_BUF]) :]
     except BrokenPipeError:

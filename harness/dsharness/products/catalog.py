@@ -46,10 +46,11 @@ def product_ids(folder: Path | None = None) -> tuple[str, ...]:
 @cache
 def product(name: str, folder: Path | None = None) -> Product:
     """The product of that id; MatrixError when there is none, or its data is wrong."""
-    known = product_ids(folder)
-    if name not in known:
+    known_ids = product_ids(folder)
+    if name not in known_ids:
         raise MatrixError(
-            f"no product {name!r}.{suggestion(name, known)}", hint=f"there are: {', '.join(known)}"
+            f"no product {name!r}.{suggestion(name, known_ids)}",
+            hint=f"there are: {', '.join(known_ids)}",
         )
     return read_checked(folders_in(folder)[name] / MAIN, Product, hint=HINT)
 
@@ -88,13 +89,13 @@ def product_of_source(has: Callable[[str], bool], folder: Path | None = None) ->
 
 def source_system(name: str, folder: Path | None = None) -> SystemName:
     """The driver that serves what was built from a product's source tree."""
-    found = product(name, folder).source_system
-    if found is None:
+    system = product(name, folder).source_system
+    if system is None:
         raise MatrixError(
             f"nothing serves {product(name, folder).title} from a source tree",
             hint=f"name a driver as `source_system` in its {MAIN}: docs/drivers.md",
         )
-    return found
+    return system
 
 
 def why_no_source(has: Callable[[str], bool], folder: Path | None = None) -> str:
@@ -154,10 +155,10 @@ def notable_versions(image: Image) -> dict[str, str]:
     """
     if image.product is None:
         return {}
-    known = product(image.product)
-    names = {image.product: known.servers, **known.libraries}
-    found = {noun: first_of(packages, image.packages) for noun, packages in names.items()}
-    return {noun: version for noun, version in found.items() if version is not None}
+    facts = product(image.product)
+    names = {image.product: facts.servers, **facts.libraries}
+    versions = {noun: first_of(packages, image.packages) for noun, packages in names.items()}
+    return {noun: version for noun, version in versions.items() if version is not None}
 
 
 def product_file(name: str, file: str, model: type[V], folder: Path | None = None) -> V | None:
@@ -201,15 +202,15 @@ def published_suites(row: Row) -> dict[str, str]:
 
 def packages_of(row: Row) -> ProductPackages:
     """The product's packages, as the row's packages are called."""
-    known = known_of(row)
-    found = known.deb if row.family is Family.APT else known.rpm
-    if found is None:
+    facts = known_of(row)
+    packages = facts.deb if row.family is Family.APT else facts.rpm
+    if packages is None:
         kind = "deb" if row.family is Family.APT else "rpm"
         raise MatrixError(
-            f"{row.id}: how {known.title} is packaged as {kind} is not known",
+            f"{row.id}: how {facts.title} is packaged as {kind} is not known",
             hint=f"say it in product.yaml of {product_of(row)}: docs/drivers.md",
         )
-    return found
+    return packages
 
 
 def installs(row: Row) -> tuple[str, ...]:
@@ -227,9 +228,9 @@ def koji_rpms(row: Row, packages: KojiPackages) -> tuple[str, ...]:
 
 def stated_versions(row: Row) -> dict[str, tuple[tuple[str, ...], str]]:
     """Product or suite -> its packages' names, and the version that the row states."""
-    known = known_of(row)
+    facts = known_of(row)
     names: dict[str, tuple[str, ...]] = {product_of(row): (packages_of(row).server,)}
-    names |= {name: suite.packages for name, suite in known.suites.items() if suite.packages}
+    names |= {name: suite.packages for name, suite in facts.suites.items() if suite.packages}
     return {name: (names[name], row.versions[name]) for name in names if name in row.versions}
 
 

@@ -53,11 +53,11 @@ class KnownChange(Value):
         return ", ".join(self.first)
 
     def fits(self, before: Facts, after: Facts) -> bool:
-        return not self.seen_by or any(each.fits(before, after) for each in self.seen_by)
+        return not self.seen_by or any(test.fits(before, after) for test in self.seen_by)
 
     def is_in(self, version: tuple[int, ...]) -> bool:
         """Branches run in parallel: 3.0.5 is younger than 2.6.0, and has not what 2.6.1 has."""
-        firsts = [numbers(each) for each in self.first]
+        firsts = [numbers(release) for release in self.first]
         branch = [first for first in firsts if first[:2] == version[:2]]
         if branch:
             return version >= branch[0]
@@ -85,12 +85,12 @@ class KnownChanges(Value):
 
 def numbers(version: str) -> tuple[int, ...]:
     """The upstream part of a package's version: ``2:3.61-1+deb11u3`` is (3, 61)."""
-    found = re.match(r"(?:\d+:)?v?(\d+(?:\.\d+)*)", version)
-    return tuple(map(int, found[1].split("."))) if found else ()
+    match = re.match(r"(?:\d+:)?v?(\d+(?:\.\d+)*)", version)
+    return tuple(map(int, match[1].split("."))) if match else ()
 
 
-def _fits(wanted: FactTest, facts: Facts) -> bool:
-    return all(facts.get(name) in allowed for name, allowed in wanted.items())
+def _fits(fact_test: FactTest, facts: Facts) -> bool:
+    return all(facts.get(name) in allowed for name, allowed in fact_test.items())
 
 
 SERVER = "server"  # the kind of every file that no pattern says to be something else
@@ -142,12 +142,12 @@ class SpecTemplate(Value):
 
     def version_in(self, text: str) -> str | None:
         """What the version file says: 1.4.3.24, of which the last two numbers are one part."""
-        found = [
+        matches = [
             re.search(rf"^VERSION_{part}=(\d+(?:\.\d+)*)\s*$", text, re.MULTILINE)
             for part in ("MAJOR", "MINOR", "MAINT")
         ]
-        numbers = [number[1] for number in found if number is not None]
-        return ".".join(numbers) if len(numbers) == len(found) else None
+        numbers = [number[1] for number in matches if number is not None]
+        return ".".join(numbers) if len(numbers) == len(matches) else None
 
 
 class SourceFacts(Value):
@@ -195,8 +195,8 @@ class SourceFacts(Value):
 
     def kind_of(self, path: str) -> str:
         """What a file is part of: the server, or something next to it."""
-        found = self._kinds.match(path)
-        return SERVER if found is None else tuple(self.files.values())[(found.lastindex or 1) - 1]
+        match = self._kinds.match(path)
+        return SERVER if match is None else tuple(self.files.values())[(match.lastindex or 1) - 1]
 
     def kinds_of(self, paths: Iterable[str]) -> tuple[str, ...]:
         """What a change touches, in words, without doubles."""
@@ -227,8 +227,8 @@ class ReleaseFacts(Value):
     )
 
     def branch_of(self, version: str) -> str:
-        found = re.match(self.branch, version)
-        return found[0] if found else version
+        match = re.match(self.branch, version)
+        return match[0] if match else version
 
     def text_of(self, columns: Mapping[str, str]) -> str:
         """What is shown of a release; KeyError for a column that the table does not have."""
@@ -268,8 +268,10 @@ class Product(Value):
     @property
     def servers(self) -> tuple[str, ...]:
         """The server's package, by every format's name."""
-        known = [each.server for each in (self.deb, self.rpm) if each is not None]
-        return tuple(dict.fromkeys(known))
+        servers_known = [
+            packages.server for packages in (self.deb, self.rpm) if packages is not None
+        ]
+        return tuple(dict.fromkeys(servers_known))
 
     def links_of(self, issue: int | str) -> tuple[str, ...]:
         """The page of an issue, where it is known how such pages are called."""

@@ -3,6 +3,9 @@
 A measurement serves several claims. How each one is judged says nothing of how it was measured.
 """
 
+# A kind is one word, which pyright takes for what could be set.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -129,8 +132,10 @@ def experiments_of(folder: ProductFolder) -> tuple[Experiment, ...]:
 
 def experiments() -> dict[type[MeasurementBase], Experiment]:
     """Those of all products, by what is asked."""
-    made = (each for folder in product_folders().values() for each in experiments_of(folder))
-    return {experiment.asked: experiment for experiment in made}
+    experiments = (
+        experiment for folder in product_folders().values() for experiment in experiments_of(folder)
+    )
+    return {experiment.asked: experiment for experiment in experiments}
 
 
 Measurement = Annotated[
@@ -291,28 +296,36 @@ class PublishedClaims(Value):
 
     def chosen(self, ids: tuple[str, ...]) -> tuple[PublishedClaim, ...]:
         """These, in the file's order; all without ids; UsageError for an unknown one."""
-        known = [claim.id for claim in self.claims]
+        claim_ids = [claim.id for claim in self.claims]
         for name in ids:
-            if name not in known:
+            if name not in claim_ids:
                 raise UsageError(
-                    f"no claim {name!r}.{suggestion(name, known)}",
-                    hint=f"there are: {', '.join(known)}",
+                    f"no claim {name!r}.{suggestion(name, claim_ids)}",
+                    hint=f"there are: {', '.join(claim_ids)}",
                 )
         return tuple(claim for claim in self.claims if not ids or claim.id in ids)
 
     def needed(self, claims: tuple[PublishedClaim, ...]) -> dict[str, Measurement]:
         """What has to be measured for these, in the file's order."""
-        wanted = {name for claim in claims for name in claim.measured}
-        return {name: each for name, each in self.measurements.items() if name in wanted}
+        measurement_names = {name for claim in claims for name in claim.measured}
+        return {
+            name: measurement
+            for name, measurement in self.measurements.items()
+            if name in measurement_names
+        }
 
 
 @cache
 def published_claims(name: str, folder: Path | None = None) -> PublishedClaims:
     """The claims about a product; MatrixError where it has none."""
-    found = product_file(name, FILE, PublishedClaims, folder)
-    if found is None:
-        with_claims = [each for each in product_ids(folder) if file_of_product(each, FILE, folder)]
+    published = product_file(name, FILE, PublishedClaims, folder)
+    if published is None:
+        with_claims = [
+            product_id
+            for product_id in product_ids(folder)
+            if file_of_product(product_id, FILE, folder)
+        ]
         raise MatrixError(
             f"no claims about {name} are known", hint=f"of these they are: {', '.join(with_claims)}"
         )
-    return found
+    return published

@@ -40,7 +40,7 @@ class SeenSpan(Value):
         One that works does not pass one that nobody tried: a search gives the order in which all
         its trees have the same libraries.
         """
-        return sorted(toolchains, key=lambda each: name(each) in self.fails)
+        return sorted(toolchains, key=lambda toolchain: name(toolchain) in self.fails)
 
 
 class SeenBuilds(Value):
@@ -53,16 +53,16 @@ class SeenBuilds(Value):
 
         A tree between two releases has the older one's version, or that of none.
         """
-        wanted, branch = numbers(version), branch_of(version)
+        version_numbers, branch = numbers(version), branch_of(version)
         for span in self.seen:
-            if span.holds(wanted):
+            if span.holds(version_numbers):
                 return span
-        older = [each for each in self.seen if numbers(each.until) < wanted]
-        newer = [each for each in self.seen if numbers(each.since) > wanted]
-        below = max(older, key=lambda each: numbers(each.until), default=None)
+        older = [span for span in self.seen if numbers(span.until) < version_numbers]
+        newer = [span for span in self.seen if numbers(span.since) > version_numbers]
+        below = max(older, key=lambda span: numbers(span.until), default=None)
         if below is not None and branch_of(below.until) == branch:
             return below
-        above = min(newer, key=lambda each: numbers(each.since), default=None)
+        above = min(newer, key=lambda span: numbers(span.since), default=None)
         return above if above is not None and branch_of(above.since) == branch else None
 
 
@@ -80,14 +80,18 @@ def seen_builds_of(observed: Iterable[Seen], before: SeenBuilds) -> SeenBuilds:
     A toolchain that built one tree of a version works: the others may be broken in themselves. What
     was known before of these versions stays, where it was not tried again.
     """
-    known: dict[tuple[int, ...], tuple[str, dict[str, bool]]] = {}
-    for each in observed:
-        _, found = known.setdefault(numbers(each.version), (each.version, {}))
-        found[each.toolchain] = found.get(each.toolchain, False) or each.works
+    by_version: dict[tuple[int, ...], tuple[str, dict[str, bool]]] = {}
+    for sighting in observed:
+        _, works_by_toolchain = by_version.setdefault(
+            numbers(sighting.version), (sighting.version, {})
+        )
+        works_by_toolchain[sighting.toolchain] = (
+            works_by_toolchain.get(sighting.toolchain, False) or sighting.works
+        )
     spans: list[SeenSpan] = []
-    for key in sorted(known):
-        version, found = known[key]
-        new = _span(version, {**_known(before, key), **found})
+    for key in sorted(by_version):
+        version, works_by_toolchain = by_version[key]
+        new = _span(version, {**_known(before, key), **works_by_toolchain})
         if spans and (spans[-1].works, spans[-1].fails) == (new.works, new.fails):
             new = new.model_copy(update={"since": spans.pop().since})
         spans.append(new)
@@ -95,27 +99,27 @@ def seen_builds_of(observed: Iterable[Seen], before: SeenBuilds) -> SeenBuilds:
 
 
 def _known(before: SeenBuilds, version: tuple[int, ...]) -> dict[str, bool]:
-    span = next((each for each in before.seen if each.holds(version)), None)
+    span = next((span for span in before.seen if span.holds(version)), None)
     if span is None:
         return {}
     return {**dict.fromkeys(span.fails, False), **dict.fromkeys(span.works, True)}
 
 
-def _span(version: str, found: Mapping[str, bool]) -> SeenSpan:
+def _span(version: str, works_by_toolchain: Mapping[str, bool]) -> SeenSpan:
     return SeenSpan(
         since=version,
         until=version,
-        works=tuple(sorted(name for name, works in found.items() if works)),
-        fails=tuple(sorted(name for name, works in found.items() if not works)),
+        works=tuple(sorted(name for name, works in works_by_toolchain.items() if works)),
+        fails=tuple(sorted(name for name, works in works_by_toolchain.items() if not works)),
     )
 
 
-def yaml_of(known: SeenBuilds) -> str:
+def yaml_of(builds: SeenBuilds) -> str:
     """The file's text, a line for each span."""
     lines = [
         f'  - {{since: "{span.since}", until: "{span.until}", works: {_list(span.works)}, '
         f"fails: {_list(span.fails)}}}"
-        for span in known.seen
+        for span in builds.seen
     ]
     return HEAD + ("\n".join(["seen:", *lines]) if lines else "seen: []") + "\n"
 

@@ -56,8 +56,19 @@ _WORD = re.compile(
 )
 _HEADER = re.compile(r"\s*$|\s+\S|389-Directory/")  # of a file: version and instance
 _MONTHS = (
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-)  # fmt: skip
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+)
 INTERNAL = "internal"  # what the server asks itself
 MOST_WAITING = 64 << 20  # letters of requests without an answer
 EVENT_CHARACTERS = 500  # what an event takes more than its details
@@ -65,36 +76,36 @@ MOST_STRANGE = 100  # lines at the beginning of a file, none of which can be rea
 
 
 def read_line(line: str, number: int) -> LogEvent | UnreadLine | None:
-    """None for a line of a file's header."""
+    """Return None for a line of a file's header."""
     if line.startswith("{"):
         return _read_json(line) or UnreadLine(number=number)
-    found = _LINE.fullmatch(line)
-    word = _WORD.match(found["rest"]) if found else None
-    if found is None or word is None:
+    match = _LINE.fullmatch(line)
+    word = _WORD.match(match["rest"]) if match else None
+    if match is None or word is None:
         return None if _HEADER.match(line) else UnreadLine(number=number)
-    inside = found["internal"] or found["nested"] or found["connection"].startswith("Internal")
+    inside = match["internal"] or match["nested"] or match["connection"].startswith("Internal")
     return LogEvent(
-        at_s=_seconds(found["at"], found["zone"]) + float(f"0{found['part'] or ''}"),
-        connection=found["connection"],
-        operation=int(found["operation"]) if found["operation"] else None,
+        at_s=_seconds(match["at"], match["zone"]) + float(f"0{match['part'] or ''}"),
+        connection=match["connection"],
+        operation=int(match["operation"]) if match["operation"] else None,
         word=INTERNAL if inside else word["word"],
-        details=found["rest"][word.end() :],
+        details=match["rest"][word.end() :],
     )
 
 
 def _read_json(line: str) -> LogEvent | None:
     """The same of the form of 389-ds 3.1.3 and later with `nsslapd-accesslog-log-format: json`."""
     try:
-        said = json.loads(line)
-        at_s = datetime.fromisoformat(_TOO_FINE.sub(r"\1", said["local_time"])).timestamp()
-        word = str(said["operation"])
-        operation = said.get("op_id")
+        fields = json.loads(line)
+        at_s = datetime.fromisoformat(_TOO_FINE.sub(r"\1", fields["local_time"])).timestamp()
+        word = str(fields["operation"])
+        operation = fields.get("op_id")
         return LogEvent(
             at_s=at_s,
-            connection=str(said.get("key", said["conn_id"])),
+            connection=str(fields.get("key", fields["conn_id"])),
             operation=None if operation is None else int(operation),
-            word=INTERNAL if said.get("internal_op") else _JSON_WORDS.get(word, word),
-            details=_DETAILS.get(word, "").format_map(_Said(said)),
+            word=INTERNAL if fields.get("internal_op") else _JSON_WORDS.get(word, word),
+            details=_DETAILS.get(word, "").format_map(_Said(fields)),
         )
     except JSON_ERRORS:
         return None
@@ -102,8 +113,14 @@ def _read_json(line: str) -> LogEvent | None:
 
 # What no server means: other types, names that are missing, depth, numbers without a limit.
 JSON_ERRORS = (
-    ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError,
-)  # fmt: skip
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 class _Said(dict[str, object]):
@@ -114,15 +131,20 @@ class _Said(dict[str, object]):
         if name == "attrs":
             return f'"{" ".join(map(str, value))}"' if isinstance(value, list) else "ALL"
         if name == "notes" and isinstance(value, list):
-            return ",".join(str(each["note"]) for each in value)
+            return ",".join(str(note["note"]) for note in value)
         return str(value)
 
 
 _TOO_FINE = re.compile(r"(\.\d{6})\d* ")  # nanoseconds, before the time zone
 _JSON_WORDS = {
-    "SEARCH": "SRCH", "MODIFY": "MOD", "DELETE": "DEL", "COMPARE": "CMP", "EXTENDED_OP": "EXT",
-    "DISCONNECT": "Disconnect", "CONNECTION": "connection",
-}  # fmt: skip
+    "SEARCH": "SRCH",
+    "MODIFY": "MOD",
+    "DELETE": "DEL",
+    "COMPARE": "CMP",
+    "EXTENDED_OP": "EXT",
+    "DISCONNECT": "Disconnect",
+    "CONNECTION": "connection",
+}
 _DETAILS = {
     "SEARCH": ' base="{base_dn}" scope={scope} filter="{filter}" attrs={attrs}',
     "BIND": ' dn="{bind_dn}" method={method}',
@@ -133,9 +155,9 @@ _DETAILS = {
 }
 
 
-def _seconds(at: str, zone: str) -> float:
-    month = f"{_MONTHS.index(at[3:6]) + 1:02d}" if at[3:6] in _MONTHS else "01"
-    text = f"{at[7:11]}-{month}-{at[:2]}T{at[12:]}{zone}"
+def _seconds(local_time: str, zone: str) -> float:
+    month = f"{_MONTHS.index(local_time[3:6]) + 1:02d}" if local_time[3:6] in _MONTHS else "01"
+    text = f"{local_time[7:11]}-{month}-{local_time[:2]}T{local_time[12:]}{zone}"
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ArithmeticError, OSError, ValueError):  # a day that no calendar has
@@ -162,17 +184,17 @@ class Unanswered:
             )
 
     def answer(self, event: LogEvent) -> LogEvent | None:
-        """What the event answers."""
+        """Return what the event answers."""
         waiting = self._waiting.get(event.connection, {})
-        asked = waiting.pop(event.operation, None)
-        if asked is not None:
-            self._add(asked, -1)
+        request = waiting.pop(event.operation, None)
+        if request is not None:
+            self._add(request, -1)
             if not waiting:
                 del self._waiting[event.connection]
-        return asked
+        return request
 
     def ends(self, connection: str) -> None:
-        """What was not answered by now never is."""
+        """Forget what was not answered by now."""
         for event in self._waiting.pop(connection, {}).values():
             self._add(event, -1)
 
@@ -182,19 +204,19 @@ class Unanswered:
 
 
 def read_file(path: Path) -> Iterator[LogEvent | UnreadLine]:
-    """The events of one file, which may be compressed; UsageError if it is no access log."""
-    known, strange = 0, list[UnreadLine]()
+    """Yield the events of one file, which may be compressed; UsageError if it is no access log."""
+    known_lines, strange = 0, list[UnreadLine]()
     try:
         for number, line in enumerate(_lines(path), 1):
             match UnreadLine(number=number) if line is None else read_line(line, number):
                 case None:
                     continue
-                case UnreadLine() as unread if not known:
+                case UnreadLine() as unread if not known_lines:
                     strange.append(unread)
                     if len(strange) == MOST_STRANGE:
                         break
                 case event:
-                    known += 1
+                    known_lines += 1
                     yield from strange
                     strange.clear()
                     yield event
@@ -209,7 +231,7 @@ def read_file(path: Path) -> Iterator[LogEvent | UnreadLine]:
 
 
 def _lines(path: Path) -> Iterator[str | None]:
-    """None for a line that is longer than any that a server writes."""
+    """Yield None for a line that is longer than any that a server writes."""
     with regular_file(path) as stream:
         packed = stream.read(len(PACKED)) == PACKED
         stream.seek(0)
@@ -219,18 +241,18 @@ def _lines(path: Path) -> Iterator[str | None]:
                 left_bytes -= len(part)
                 if left_bytes < 0:
                     raise OSError(errno.EFBIG, f"it holds more than {MOST_INPUT >> 20} MiB")
-                ended = part.endswith(b"\n")
+                has_ended = part.endswith(b"\n")
                 if not goes_on:
-                    whole = ended or len(part) < LINE_BYTES
-                    yield part.decode(errors="replace").rstrip("\r\n") if whole else None
-                goes_on = not ended
+                    is_whole = has_ended or len(part) < LINE_BYTES
+                    yield part.decode(errors="replace").rstrip("\r\n") if is_whole else None
+                goes_on = not has_ended
 
 
 def read_files(paths: Iterable[Path]) -> Iterator[LogEvent | UnreadLine]:
-    """The events of all files, the oldest file first, in whatever order they are named."""
+    """Yield the events of all files, the oldest file first, in whatever order they are named."""
     for path in sorted(paths, key=_begin):
         yield from read_file(path)
 
 
 def _begin(path: Path) -> float:
-    return next((each.at_s for each in read_file(path) if isinstance(each, LogEvent)), 0.0)
+    return next((event.at_s for event in read_file(path) if isinstance(event, LogEvent)), 0.0)

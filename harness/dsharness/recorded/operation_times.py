@@ -16,9 +16,15 @@ from dsharness.plain_text import plain
 from dsharness.recorded.access_log import LogEvent, Unanswered, UnreadLine
 
 KINDS = {
-    "SRCH": "search", "BIND": "bind", "MOD": "modify", "ADD": "add", "DEL": "delete",
-    "MODRDN": "rename", "CMP": "compare", "EXT": "extended",
-}  # fmt: skip
+    "SRCH": "search",
+    "BIND": "bind",
+    "MOD": "modify",
+    "ADD": "add",
+    "DEL": "delete",
+    "MODRDN": "rename",
+    "CMP": "compare",
+    "EXT": "extended",
+}
 _TIME = re.compile(
     r" (?P<name>wtime|optime|etime)=(?P<seconds>[0-9]{1,9}(?:\.[0-9]{0,12})?)(?![0-9.])"
 )
@@ -32,7 +38,7 @@ MOST_NOTES = 20  # kinds; a server has fewer
 class _Answered:
     """One operation."""
 
-    asked: LogEvent
+    request: LogEvent
     answer: LogEvent
     times_us: dict[str, float]
 
@@ -40,23 +46,23 @@ class _Answered:
     def lines(self) -> tuple[str, ...]:
         """It, as the text form of the log has it, without its date."""
         return tuple(
-            plain(f"conn={each.connection} op={each.operation} {each.word}{each.details}")[
+            plain(f"conn={event.connection} op={event.operation} {event.word}{event.details}")[
                 :MOST_LETTERS
             ]
-            for each in (self.asked, self.answer)
+            for event in (self.request, self.answer)
         )
 
 
 def server_times(
     events: Iterable[LogEvent | UnreadLine], *, candidate_id: str, workload_id: str
 ) -> ServerTimes:
-    """Its times by kind of operation; no kind where the log holds none."""
+    """Return its times by kind of operation; no kind where the log holds none."""
     answered = tuple(_answered(events))
-    own = {each.asked.connection for each in answered if _is_setting(each.asked)}
+    own = {operation.request.connection for operation in answered if _is_setting(operation.request)}
     by_kind: dict[str, list[_Answered]] = {}
-    for each in answered:
-        if each.asked.connection not in own:
-            by_kind.setdefault(KINDS[each.asked.word], []).append(each)
+    for operation in answered:
+        if operation.request.connection not in own:
+            by_kind.setdefault(KINDS[operation.request.word], []).append(operation)
     return ServerTimes(
         candidate_id=candidate_id,
         workload_id=workload_id,
@@ -64,40 +70,44 @@ def server_times(
     )
 
 
-def _is_setting(asked: LogEvent) -> bool:
-    return asked.word == "MOD" and asked.details.startswith(_SETTING)
+def _is_setting(request: LogEvent) -> bool:
+    return request.word == "MOD" and request.details.startswith(_SETTING)
 
 
 def _answered(events: Iterable[LogEvent | UnreadLine]) -> Iterator[_Answered]:
-    """The operations whose request and answer are both in the log, with their times."""
+    """Yield the operations whose request and answer are both in the log, with their times."""
     waiting = Unanswered()
     for event in events:
         if isinstance(event, UnreadLine):
             continue
         if event.word in KINDS:
             waiting.asks(event)
-        elif event.word == "RESULT" and (asked := waiting.answer(event)):
+        elif event.word == "RESULT" and (request := waiting.answer(event)):
             times_us = {
-                each["name"]: 1e6 * float(each["seconds"]) for each in _TIME.finditer(event.details)
+                time["name"]: 1e6 * float(time["seconds"]) for time in _TIME.finditer(event.details)
             }
             if "etime" in times_us:
-                yield _Answered(asked=asked, answer=event, times_us=times_us)
+                yield _Answered(request=request, answer=event, times_us=times_us)
 
 
 def _times(operations: list[_Answered]) -> KindTimes:
-    ordered = sorted(operations, key=lambda each: each.times_us["etime"])
+    ordered = sorted(operations, key=lambda operation: operation.times_us["etime"])
     notes = Counter(
         note
-        for each in operations
-        if (found := _NOTES.search(each.answer.details))
-        for note in found["notes"].split(",")
+        for operation in operations
+        if (match := _NOTES.search(operation.answer.details))
+        for note in match["notes"].split(",")
     )
-    waited, worked, whole = (
-        Counter(round(each.times_us[name], 1) for each in operations if name in each.times_us)
+    waited, worked, whole_us = (
+        Counter(
+            round(operation.times_us[name], 1)
+            for operation in operations
+            if name in operation.times_us
+        )
         for name in ("wtime", "optime", "etime")
     )
     return KindTimes(
-        whole=Latencies.of(whole),
+        whole=Latencies.of(whole_us),
         waited=Latencies.of(waited) if waited else None,  # a server may not write it
         worked=Latencies.of(worked) if worked else None,
         notes=dict(sorted(notes.most_common(MOST_NOTES))),

@@ -25,8 +25,8 @@ MEMBERSHIP = frozenset({"member", "uniquemember", "memberuid", "memberof"})
 GROUP_CLASSES = frozenset({"groupofnames", "groupofuniquenames", "posixgroup", "ipausergroup"})
 # Of the lab's own entries; only these names may stand in what is written.
 ASKED = {
-    each.lower(): each
-    for each in ("uid", "cn", "sn", "objectClass", "member", "description", "*", "+", "1.1")
+    name.lower(): name
+    for name in ("uid", "cn", "sn", "objectClass", "member", "description", "*", "+", "1.1")
 }
 _BASE, _ATTRS = ' base="', '" attrs='
 _SCOPE = re.compile(r'" scope=(?P<scope>[012]) filter="')
@@ -45,13 +45,13 @@ class CannotAskError(ValueError):
     """Why the load cannot make a request, in words that hold nothing of it."""
 
 
-def request_shape(asked: LogEvent, error: int, entries: int) -> LdapRequest:
-    """What the load asks instead; CannotAskError where it has nothing that is like it."""
-    match asked.word:
+def request_shape(request: LogEvent, error: int, entries: int) -> LdapRequest:
+    """Return what the load asks instead; CannotAskError where it has nothing that is like it."""
+    match request.word:
         case "SRCH":
-            return _search(asked.details, error, entries)
+            return _search(request.details, error, entries)
         case "BIND":
-            return _bind(asked, error)
+            return _bind(request, error)
         case "CMP" if error in COMPARED:
             value = "{user}" if error == RESULT_COMPARE_TRUE else "nobody"
             return LdapRequest(
@@ -66,7 +66,7 @@ def request_shape(asked: LogEvent, error: int, entries: int) -> LdapRequest:
         case "MOD":
             return LdapRequest(kind=RequestKind.MODIFY, base="{user_dn}")
         case "ADD" | "DEL" | "MODRDN":
-            return new_entry(renamed=asked.word == "MODRDN")
+            return new_entry(renamed=request.word == "MODRDN")
         case "EXT":
             raise CannotAskError("extended operations")
         case _:
@@ -96,7 +96,7 @@ def _search(details: str, error: int, entries: int) -> LdapRequest:
 
 
 def _search_parts(details: str) -> tuple[str, Scope, str, str]:
-    """Base, scope, filter and attributes; a name may hold what stands between them."""
+    """Split base, scope, filter and attributes; a name may hold what stands between them."""
     head, mark, attributes = details.rpartition(_ATTRS)
     between = None
     for between in _SCOPE.finditer(head):  # noqa: B007 - the last one
@@ -108,7 +108,7 @@ def _search_parts(details: str) -> tuple[str, Scope, str, str]:
 
 
 def _found(filter_: str, *, hit: bool) -> int | None:
-    """How many entries the lab's directory has of it, where that is plain."""
+    """Return how many entries the lab's directory has of it, where that is plain."""
     if "(!" in filter_:
         return None
     if not hit:
@@ -122,33 +122,33 @@ def _attributes(text: str) -> tuple[str, ...]:
     names = text.partition('"')[2].partition('"')[0].lower().split()
     if "*" in names and "aci" in names:  # the server itself adds it to what was asked for
         names.remove("aci")
-    return tuple(sorted({ASKED.get(each, "description") for each in names})) or ("*",)
+    return tuple(sorted({ASKED.get(name, "description") for name in names})) or ("*",)
 
 
-def _filter(text: str, at: int = 0, *, hit: bool, depth: int = 0) -> tuple[str, int]:
-    """The filter that begins there in the lab's words, and where it ends."""
-    if not text.startswith("(", at) or depth > DEEP:
+def _filter(text: str, start: int = 0, *, hit: bool, depth: int = 0) -> tuple[str, int]:
+    """Return the filter that begins there in the lab's words, and where it ends."""
+    if not text.startswith("(", start) or depth > DEEP:
         raise CannotAskError("searches whose filter cannot be read")
-    sign = text[at + 1 : at + 2]
+    sign = text[start + 1 : start + 2]
     if sign not in {"&", "|", "!"}:
-        part = _PART.match(text, at + 1)
+        part = _PART.match(text, start + 1)
         if part is None or not text.startswith(")", part.end()):
             raise CannotAskError("searches with orderings, or filters that cannot be read")
         return _assertion(part["name"].lower(), part["value"], hit=hit), part.end() + 1
-    at, parts = at + 2, list[str]()
-    while text.startswith("(", at):
+    start, parts = start + 2, list[str]()
+    while text.startswith("(", start):
         # of what is not to match nothing may, and of several choices the last one finds the user
-        within = hit and sign != "!" and not (sign == "|" and _more(text, at, depth))
-        part_text, at = _filter(text, at, hit=within, depth=depth + 1)
+        within = hit and sign != "!" and not (sign == "|" and _more(text, start, depth))
+        part_text, start = _filter(text, start, hit=within, depth=depth + 1)
         parts.append(part_text)
-    if not text.startswith(")", at) or (sign == "!" and len(parts) != 1):
+    if not text.startswith(")", start) or (sign == "!" and len(parts) != 1):
         raise CannotAskError("searches whose filter cannot be read")
-    return f"({sign}{''.join(parts)})", at + 1
+    return f"({sign}{''.join(parts)})", start + 1
 
 
-def _more(text: str, at: int, depth: int) -> bool:
-    """Whether another filter follows the one there."""
-    return text.startswith("(", _filter(text, at, hit=False, depth=depth + 1)[1])
+def _more(text: str, start: int, depth: int) -> bool:
+    """Return whether another filter follows the one there."""
+    return text.startswith("(", _filter(text, start, hit=False, depth=depth + 1)[1])
 
 
 def _assertion(name: str, value: str, *, hit: bool) -> str:
@@ -157,28 +157,28 @@ def _assertion(name: str, value: str, *, hit: bool) -> str:
             return "(objectClass=*)"
         return f"(objectClass={'groupOfNames' if value.lower() in GROUP_CLASSES else 'person'})"
     if value == "*":
-        kept = ASKED.get(name, "uid") if hit else "description"
-        return f"({kept}=*)"
+        attribute = ASKED.get(name, "uid") if hit else "description"
+        return f"({attribute}=*)"
     if name in MEMBERSHIP:
         return f"(member={'{user_dn}' if hit else '{new_dn}'})"
-    who = "{user}" if hit else "nobody"
+    user = "{user}" if hit else "nobody"
     if "*" in value:
-        return f"(cn={'*' if value.startswith('*') else ''}{who}{'*' if value[-1] == '*' else ''})"
+        return f"(cn={'*' if value.startswith('*') else ''}{user}{'*' if value[-1] == '*' else ''})"
     if name == "sn" and hit:
-        name, who = "sn", "{surname}"
+        name, user = "sn", "{surname}"
     elif name != "cn":
         name = "uid"
-    return f"({name}={who})"
+    return f"({name}={user})"
 
 
-def _bind(asked: LogEvent, error: int) -> LdapRequest:
-    dn, method = _DN.match(asked.details), _METHOD.search(asked.details)
+def _bind(request: LogEvent, error: int) -> LdapRequest:
+    dn, method = _DN.match(request.details), _METHOD.search(request.details)
     if error or dn is None or method is None or method[1] != "128":
         raise CannotAskError("binds that failed, or by SASL")
     if not dn["dn"]:
         raise CannotAskError("anonymous binds")
     if dn["dn"].lower() == MANAGER:
-        if asked.operation == 0:
+        if request.operation == 0:
             raise CannotAskError("the manager's first binds of connections: the load's stay bound")
         return LdapRequest(kind=RequestKind.BIND, base="{manager}")
     return LdapRequest(
@@ -190,12 +190,12 @@ def _bind(asked: LogEvent, error: int) -> LdapRequest:
 
 def new_entry(*, renamed: bool) -> LdapRequest:
     """An entry is added, perhaps renamed, and deleted: the directory stays what it was."""
-    gone = LdapStep(kind=RequestKind.DELETE, base="{new_dn}")
+    deletion = LdapStep(kind=RequestKind.DELETE, base="{new_dn}")
     if renamed:
-        gone = LdapStep(kind=RequestKind.DELETE, base="uid=x{value},{people}")
-        other = LdapStep(kind=RequestKind.RENAME, base="{new_dn}", value="uid=x{value}")
-        return LdapRequest(kind=RequestKind.ADD, base="{new_dn}", then=(other, gone))
-    return LdapRequest(kind=RequestKind.ADD, base="{new_dn}", then=(gone,))
+        deletion = LdapStep(kind=RequestKind.DELETE, base="uid=x{value},{people}")
+        rename = LdapStep(kind=RequestKind.RENAME, base="{new_dn}", value="uid=x{value}")
+        return LdapRequest(kind=RequestKind.ADD, base="{new_dn}", then=(rename, deletion))
+    return LdapRequest(kind=RequestKind.ADD, base="{new_dn}", then=(deletion,))
 
 
 ASKING = frozenset({"BIND", "SRCH", "MOD", "ADD", "DEL", "MODRDN", "CMP", "EXT"})
@@ -242,18 +242,18 @@ def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
         elif event.word in ENDS:
             waiting.ends(event.connection)
             pauses.ends(event)
-        elif event.word == "RESULT" and (asked := waiting.answer(event)):
-            seconds[int(asked.at_s)] += 1
+        elif event.word == "RESULT" and (request := waiting.answer(event)):
+            seconds[int(request.at_s)] += 1
             pauses.answers(event)
-            error, entries = (_number(each, event.details) for each in (_ERROR, _ENTRIES))
+            error, entries = (_number(pattern, event.details) for pattern in (_ERROR, _ENTRIES))
             try:
-                shape = request_shape(asked, error, entries)
+                shape = request_shape(request, error, entries)
             except CannotAskError as why:
                 left_out[str(why)] += 1
             else:
                 shapes[shape] += 1
-                if asked.word in PASSING:
-                    passing[asked.word] += 1
+                if request.word in PASSING:
+                    passing[request.word] += 1
     _count_once(passing, shapes)
     requests, rare = _shared(shapes)
     if rare:
@@ -300,12 +300,16 @@ class RecordedPauses:
 
         A connection that says nothing for longer than a pause may last is at rest.
         """
-        known = sorted(self._lengths_ms)
-        ranks = list(accumulate(self._lengths_ms[each] for each in known))
+        lengths = sorted(self._lengths_ms)
+        ranks = list(accumulate(self._lengths_ms[length] for length in lengths))
         total = self._lengths_ms.total()
-        places = (total * (2 * at + 1) // (2 * PAUSES) for at in range(PAUSES))
-        found = tuple(round(known[bisect_right(ranks, at)], 2) for at in places) if known else ()
-        return found if found and statistics.fmean(found) >= SHORT_MS else ()
+        places = (total * (2 * number + 1) // (2 * PAUSES) for number in range(PAUSES))
+        quantiles = (
+            tuple(round(lengths[bisect_right(ranks, rank)], 2) for rank in places)
+            if lengths
+            else ()
+        )
+        return quantiles if quantiles and statistics.fmean(quantiles) >= SHORT_MS else ()
 
 
 def _count_once(passing: Counter[str], shapes: Counter[LdapRequest]) -> None:
@@ -319,33 +323,33 @@ def _count_once(passing: Counter[str], shapes: Counter[LdapRequest]) -> None:
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text)
-    return int(found[1]) if found else 0
+    match = pattern.search(text)
+    return int(match[1]) if match else 0
 
 
 def _shared(shapes: Counter[LdapRequest]) -> tuple[list[LdapRequest], int]:
-    """Shares of a hundred, and how many operations are too rare for one."""
+    """Return shares of a hundred, and how many operations are too rare for one."""
     total = shapes.total()
     if not total:
         raise UsageError(
             "the log has no operation that the load could make",
             hint="record one with searches, binds or changes (`nsslapd-accesslog-level: 256`)",
         )
-    kept, rare = list[LdapRequest](), 0
+    shares, rare = list[LdapRequest](), 0
     for shape, count in shapes.most_common():
         share = round(100 * count / total)
-        if share or not kept:
-            kept.append(shape.model_copy(update={"share": max(1, share)}))
+        if share or not shares:
+            shares.append(shape.model_copy(update={"share": max(1, share)}))
         else:
             rare += count
-    return kept, rare
+    return shares, rare
 
 
 def _workload(requests: list[LdapRequest], most: int, pauses: RecordedPauses) -> LdaploadWorkload:
-    """Connections that pause are as many as were open at once."""
+    """Return a workload whose pausing connections are as many as were open at once."""
     lengths_ms = pauses.lengths_ms
     most = pauses.most if lengths_ms else most
-    groups = any("(member=" in each.filter for each in requests)
+    groups = any("(member=" in request.filter for request in requests)
     return LdaploadWorkload(
         id="recorded",
         title="like a recorded access log",
@@ -360,7 +364,7 @@ def _workload(requests: list[LdapRequest], most: int, pauses: RecordedPauses) ->
 
 
 def left_out_lines(load: RecordedLoad) -> list[str]:
-    """Which operations the workload does not have, and how many they are."""
+    """Return which operations the workload does not have, and how many they are."""
     return [
         f"{100 * count / load.operations:.1f} % of the operations are left out: {why}"
         for why, count in sorted(load.left_out.items(), key=lambda item: -item[1])
@@ -368,23 +372,23 @@ def left_out_lines(load: RecordedLoad) -> list[str]:
 
 
 def workload_text(load: RecordedLoad) -> str:
-    """The file that `--workload` takes."""
-    known = load.workload.model_dump(mode="json", exclude_defaults=True, exclude={"requests"})
-    known |= {"tool": "ldapload", "users": USERS, "distinct_users": USERS}
-    known |= {"threads": load.workload.threads}
+    """Return the file that `--workload` takes."""
+    settings = load.workload.model_dump(mode="json", exclude_defaults=True, exclude={"requests"})
+    settings |= {"tool": "ldapload", "users": USERS, "distinct_users": USERS}
+    settings |= {"threads": load.workload.threads}
     lines = [
         f"# Made from {load.operations} recorded operations; no name or value of them is here.",
         "# Names that are looked up became `uid`, `cn` or `sn`; memberships `member`; other",
         "# attributes that were read `description`. Entries that were added are deleted again.",
         *(f"# {line}." for line in left_out_lines(load)),
         "workloads:",
-        f"  - id: {known.pop('id')}",
-        *(f"    {name}: {json.dumps(value)}" for name, value in known.items()),
+        f"  - id: {settings.pop('id')}",
+        *(f"    {name}: {json.dumps(value)}" for name, value in settings.items()),
         f"    # scheduled: {load.per_second:g}  # a second as recorded (median), or `pauses_ms`",
         "    requests:",
     ]
     for request in load.workload.requests:
-        said = request.model_dump(mode="json", exclude_defaults=True)
-        said |= {"share": request.share, "kind": request.kind.value}
-        lines.append(f"      - {json.dumps(said)}")
+        fields = request.model_dump(mode="json", exclude_defaults=True)
+        fields |= {"share": request.share, "kind": request.kind.value}
+        lines.append(f"      - {json.dumps(fields)}")
     return "\n".join(lines) + "\n"

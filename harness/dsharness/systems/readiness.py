@@ -118,21 +118,23 @@ def first_answer(box: Container, shared: Path, system: System) -> FirstAnswer:
             asked_s = boot_s()
         return None
 
-    what, limit = "the server's first answer", Deadline.after(READY_LIMIT_S)
+    awaited, limit = "the server's first answer", Deadline.after(READY_LIMIT_S)
     try:
-        return wait_until(probe, limit, what=what, pause_s=LOOK_S)
+        return wait_until(probe, limit, what=awaited, pause_s=LOOK_S)
     except DeadlineError as error:
-        what = f"did not become ready: {error.message}"
-        raise start_error(box, system, what, shared) from error
+        awaited = f"did not become ready: {error.message}"
+        raise start_error(box, system, awaited, shared) from error
 
 
 def ended(box: Container, shared: Path) -> str | None:
     """How the server ended; None while it runs."""
     try:
-        said = shared_file(shared, ENDED_NAME, most_bytes=STATUS_BYTES).decode("ascii", "replace")
+        content = shared_file(shared, ENDED_NAME, most_bytes=STATUS_BYTES).decode(
+            "ascii", "replace"
+        )
     except OSError:  # not there yet, or the server put something else there
         return None if box.running else "it ended"
-    status = said.strip()
+    status = content.strip()
     return f"it ended with status {status}" if status.isdecimal() else "it ended"
 
 
@@ -153,15 +155,15 @@ def answering(box: Container, shared: Path, system: System) -> Iterator[None]:
         yield
     except (DsbisectError, LDAPException, OSError) as error:
         why = None if isinstance(error, SurroundingsError) else ended_by_now(box, shared)
-        what = f"did not last: {why} after its first answer"
-        failure = start_error(box, system, what, shared) if why else error
+        complaint = f"did not last: {why} after its first answer"
+        failure = start_error(box, system, complaint, shared) if why else error
         if isinstance(failure, InstanceError):
             failure.answered = True
         raise failure from error
 
 
 def start_error(
-    box: Container, system: System, what: str, shared: Path | None = None
+    box: Container, system: System, complaint: str, shared: Path | None = None
 ) -> InstanceError | PortTakenError:
     """An error with the server's last output; a taken port gets its own kind."""
     if error := box.overfilled():
@@ -176,7 +178,7 @@ def start_error(
         )
     last = telling_line(words, system.reason)
     error = InstanceError(
-        f"the server {what}" + (f"; its last output: {last}" if last else ""),
+        f"the server {complaint}" + (f"; its last output: {last}" if last else ""),
         hint="the log has its output; `--keep` keeps the container",
         log=box.log,
     )
@@ -186,8 +188,8 @@ def start_error(
 
 def _is_taken(box: Container, port: int) -> bool:
     """Whether something listens there in the server's network namespace, after the server."""
-    done = box.neighbour().execute("cat", *SOCKETS, keep_bytes=MOST_BYTES, limit_s=ASK_LIMIT_S)
-    return listens(done.stdout, port)
+    result = box.neighbour().execute("cat", *SOCKETS, keep_bytes=MOST_BYTES, limit_s=ASK_LIMIT_S)
+    return listens(result.stdout, port)
 
 
 def listens(sockets: str, port: int) -> bool:
@@ -212,7 +214,7 @@ def _side_output(shared: Path | None) -> str:
     if shared is None:
         return ""
     try:
-        said = shared_file(shared, OUTPUT_NAME, most_bytes=MOST_BYTES)
+        content = shared_file(shared, OUTPUT_NAME, most_bytes=MOST_BYTES)
     except OSError:
         return ""
-    return plain(said.decode("utf-8", "replace"))
+    return plain(content.decode("utf-8", "replace"))

@@ -59,7 +59,7 @@ def render(finding: Problem) -> str:
 
 
 def nearest_place(path: KeyPath, places: Mapping[KeyPath, KeyPlace]) -> KeyPlace:
-    """Where the key path stands, or the closest thing around it that exists."""
+    """Return where the key path stands, or the closest thing around it that exists."""
     paths = (path[:end] for end in range(len(path), 0, -1))
     return next((places[part] for part in paths if part in places), KeyPlace(line=1))
 
@@ -71,12 +71,12 @@ def spelled(path: KeyPath) -> str:
 
 
 def shown(value: str) -> str:
-    """A value on one line, quoted, not longer than a reader wants."""
+    """Return a value on one line, quoted, not longer than a reader wants."""
     cut = value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…"
     return repr(cut)
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known_words: Iterable[str]) -> str:
     """` Perhaps you meant 'x'.`, or nothing when no known word is near."""
-    near = difflib.get_close_matches(word[:64], sorted(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word[:64], sorted(known_words), n=1, cutoff=0.6)
     return f" Perhaps you meant {near[0]!r}." if near else ""

@@ -16,13 +16,14 @@ from dsharness.model import Value
 from dsharness.yaml_files.problems import FileProblemsError, KeyPath, KeyPlace, Problem, suggestion
 from dsharness.yaml_files.yaml_source import Document, read_document
 
+V = TypeVar("V", bound=Value)
 Schema = dict[str, Any]
 Location = tuple[str | int, ...]
 
 
 @functools.cache
 def schema_of(model: type[Value]) -> Schema:
-    """What a file of this model may say, as JSON Schema 2020-12."""
+    """Return what a file of this model may say, as JSON Schema 2020-12."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
 
 
@@ -32,29 +33,29 @@ def allowed_keys(model: type[Value], location: Location) -> tuple[str, ...]:
 
 
 def variants(model: type[Value], location: Location) -> tuple[str, ...]:
-    """The kinds a union at the model's location knows."""
+    """Return the kinds a union at the model's location knows."""
     return tuple(_at(model, location).get("discriminator", {}).get("mapping", ()))
 
 
 def _at(model: type[Value], location: Location) -> Schema:
-    whole = schema_of(model)
-    schema = whole
+    root = schema_of(model)
+    schema = root
     for part in location:
-        schema = _below(_resolved(whole, schema), part)
-    return _resolved(whole, schema)
+        schema = _below(_resolved(root, schema), part)
+    return _resolved(root, schema)
 
 
-def _resolved(whole: Schema, schema: Schema) -> Schema:
+def _resolved(root: Schema, schema: Schema) -> Schema:
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if options:
         schema = options[0]
     reference = schema.get("$ref")
-    definitions: dict[str, Schema] = whole.get("$defs", {})
+    definitions: dict[str, Schema] = root.get("$defs", {})
     return definitions[reference.rsplit("/", 1)[-1]] if reference else schema
 
 
 def _below(schema: Schema, part: str | int) -> Schema:
-    """One step down: into a list, the variant of a union, a known key, or any key."""
+    """Go one step down: into a list, the variant of a union, a known key, or any key."""
     if isinstance(part, int):
         items: Schema = schema.get("items", {})
         return items
@@ -65,20 +66,23 @@ def _below(schema: Schema, part: str | int) -> Schema:
     return below if isinstance(below, dict) else {}
 
 
-def shape_findings(
-    model: type[Value], data: Mapping[str, object], places: Mapping[KeyPath, KeyPlace]
-) -> list[Problem]:
-    """Everything in the data that the model does not allow."""
+def _shaped(
+    model: type[V], data: Mapping[str, object], places: Mapping[KeyPath, KeyPlace]
+) -> tuple[V | None, list[Problem]]:
+    """Return the value of the data, or everything in it that the model does not allow."""
     try:
         # JSON's strictness is the one wanted: lists become tuples, but no number becomes text
-        model.model_validate_json(json.dumps(data), strict=True)
+        value = model.model_validate_json(json.dumps(data), strict=True)
     except pydantic.ValidationError as error:
         details = error.errors(include_url=False)
-        return [_finding(model, detail, data, places) for detail in details if not _echo(detail)]
+        problems = [_finding(model, fault, data, places) for fault in details if not _echo(fault)]
+        return None, problems
     # the model keeps a field for the loader, which a file may not set
     fields = model.model_fields
-    kept = [key for key in data if key in fields and fields[key].exclude]
-    return [Problem(path=(key,), value=None, allowed=_unknown(model, (), key)) for key in kept]
+    kept_keys = [key for key in data if key in fields and fields[key].exclude]
+    return value, [
+        Problem(path=(key,), value=None, allowed=_unknown(model, (), key)) for key in kept_keys
+    ]
 
 
 def _echo(detail: ErrorDetails) -> bool:
@@ -87,7 +91,7 @@ def _echo(detail: ErrorDetails) -> bool:
 
 
 def key_path(location: tuple[int | str, ...], data: object) -> KeyPath:
-    """The model's location without what is not in the file: the names of union variants."""
+    """Return the model's location without what is not in the file: the names of union variants."""
     path: list[str | int] = []
     for index, part in enumerate(location):
         inside = _entries(data)
@@ -164,14 +168,14 @@ def _allowed(model: type[Value], detail: ErrorDetails, value: str | None) -> str
     return allowed
 
 
-V = TypeVar("V", bound=Value)
+def checked(model: type[V], document: Document) -> tuple[V | None, list[Problem]]:
+    """Return the value of a file that has the model's shape, and everything wrong in it.
 
-
-def document_findings(model: type[Value], document: Document) -> list[Problem]:
-    """Everything wrong in a file; a value that could not even be read is told once."""
-    unread = {each.path for each in document.findings if each.value is not None}
-    shape = shape_findings(model, document.data, document.places)
-    return [*document.findings, *(each for each in shape if each.path not in unread)]
+    A value that could not even be read is told once.
+    """
+    unread = {problem.path for problem in document.findings if problem.value is not None}
+    value, shape = _shaped(model, document.data, document.places)
+    return value, [*document.findings, *(fault for fault in shape if fault.path not in unread)]
 
 
 def refuse_problems(path: Path, problems: Sequence[Problem], *, hint: str) -> None:
@@ -181,9 +185,9 @@ def refuse_problems(path: Path, problems: Sequence[Problem], *, hint: str) -> No
 
 
 def read_checked(path: Path, model: type[V], *, hint: str = "correct the file") -> V:
-    """One value; FileProblemsError has file and line of each thing that is wrong."""
+    """Return one value; FileProblemsError has file and line of each thing that is wrong."""
     document = read_document(path, hint=hint)
-    problems = document_findings(model, document)
-    if problems:
+    value, problems = checked(model, document)
+    if problems or value is None:
         raise FileProblemsError(path, problems, document.places, hint=hint)
-    return model.model_validate_json(json.dumps(document.data), strict=True)
+    return value

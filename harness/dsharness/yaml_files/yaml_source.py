@@ -55,39 +55,39 @@ class NodeReader:
         self._nodes = 0
 
     def document(self, root: MappingNode) -> dict[str, object]:
-        """All of a file; what is wrong with it is in ``findings``."""
+        """Return all of a file; what is wrong with it is in ``findings``."""
         self._nodes = 1
         self.places[()] = KeyPlace(line=0, text=None)
         return self._mapping(root, ())
 
-    def _read(self, node: Node, at: KeyPath, line: int) -> object:
+    def _read(self, node: Node, path: KeyPath, line: int) -> object:
         self._nodes += 1
-        check_bounds(f"{self.path}:{line}", len(at), self._nodes)
+        check_bounds(f"{self.path}:{line}", len(path), self._nodes)
         text = node.value if isinstance(node, ScalarNode) else None
-        self.places[at] = KeyPlace(line=line, text=text)
+        self.places[path] = KeyPlace(line=line, text=text)
         if isinstance(node, MappingNode):
-            return self._mapping(node, at)
+            return self._mapping(node, path)
         if isinstance(node, SequenceNode):
             return [
-                self._read(item, (*at, index), item.start_mark.line + 1)
+                self._read(item, (*path, index), item.start_mark.line + 1)
                 for index, item in enumerate(node.value)
             ]
-        return self._scalar(node, at, line)
+        return self._scalar(node, path, line)
 
-    def _mapping(self, node: MappingNode, at: KeyPath) -> dict[str, object]:
+    def _mapping(self, node: MappingNode, path: KeyPath) -> dict[str, object]:
         data: dict[str, object] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
-                self._find(at, line, None, "a list or mapping as a key; only a word is allowed")
+                self._find(path, line, None, "a list or mapping as a key; only a word is allowed")
             elif key.value in data:
-                first = self.places[(*at, key.value)].line
-                self._find((*at, key.value), line, None, f"a second time; first in line {first}")
+                first = self.places[(*path, key.value)].line
+                self._find((*path, key.value), line, None, f"a second time; first in line {first}")
             else:
-                data[key.value] = self._read(value, (*at, key.value), line)
+                data[key.value] = self._read(value, (*path, key.value), line)
         return data
 
-    def _scalar(self, node: Node, at: KeyPath, line: int) -> str | float | bool | None:
+    def _scalar(self, node: Node, path: KeyPath, line: int) -> str | float | bool | None:
         text: str = node.value
         try:
             match str(node.tag).removeprefix(TAG):
@@ -106,11 +106,11 @@ class NodeReader:
             allowed = "a number in plain digits; text is quoted"
         else:
             allowed = "not plain text; quote it"
-        self._find(at, line, text, f'{allowed}: "{text[:60]}"')
+        self._find(path, line, text, f'{allowed}: "{text[:60]}"')
         return text
 
-    def _find(self, at: KeyPath, line: int, value: str | None, allowed: str) -> None:
-        self.findings.append(Problem(path=at, line=line, value=value, allowed=allowed))
+    def _find(self, path: KeyPath, line: int, value: str | None, allowed: str) -> None:
+        self.findings.append(Problem(path=path, line=line, value=value, allowed=allowed))
 
 
 MAX_BYTES = 256 * 1024
@@ -127,7 +127,7 @@ class Document:
 
 
 def read_document(path: Path, *, hint: str, unread: str = "name a readable file") -> Document:
-    """The document of a file; MatrixError when it is no YAML mapping of a sane size.
+    """Return the document of a file; MatrixError when it is no YAML mapping of a sane size.
 
     ``hint`` says what such a file may hold, ``unread`` what to do if there is none.
     """
@@ -152,9 +152,9 @@ def read_document(path: Path, *, hint: str, unread: str = "name a readable file"
     except YAMLError as error:
         raise MatrixError(f"{path}: not YAML: {error}".splitlines()[0]) from error
     if not isinstance(root, MappingNode):
-        found = "nothing" if root is None else f"a {root.id}"
+        root_kind = "nothing" if root is None else f"a {root.id}"
         raise MatrixError(
-            f"{path}: {found} at the top level: only a mapping is allowed",
+            f"{path}: {root_kind} at the top level: only a mapping is allowed",
             hint=hint,
         )
     reader = NodeReader(path)

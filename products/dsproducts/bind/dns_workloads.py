@@ -1,7 +1,7 @@
 """What dnsperf and dnsload ask for, and what a name server is filled with before."""
 
 # Every value is frozen, which pyright does not read off the model's configuration.
-# pyright: reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, PositiveInt
 
 from dsharness.model import Content, Transport
-from dsharness.model.workload import Connections, Number, PerSecond, WorkloadBase
+from dsharness.model.workload import Connections, Number, ScheduledWorkload
 
 
 class ZoneContent(Content):
@@ -20,7 +20,7 @@ class ZoneContent(Content):
     kind: Literal["names"] = "names"
 
 
-class DnsperfWorkload(WorkloadBase):
+class DnsperfWorkload(ScheduledWorkload):
     """Queries for the addresses of a zone's names, by dnsperf."""
 
     protocol: ClassVar[str] = "dns"
@@ -35,10 +35,6 @@ class DnsperfWorkload(WorkloadBase):
     outstanding: Number = Field(default=100, description="queries that wait for an answer")
     timeout_s: PositiveInt = Field(default=5, le=3600, description="a query is lost after so long")
     buffer_kb: Number = Field(default=200, description="of each socket, in either direction")
-    scheduled: PerSecond | None = Field(
-        default=None, description="queries begun in a second, whatever waits; by default as many "
-        "as are answered"
-    )  # fmt: skip
 
     @property
     def at_once(self) -> int:
@@ -47,10 +43,6 @@ class DnsperfWorkload(WorkloadBase):
     @property
     def content(self) -> ZoneContent:
         return ZoneContent(number=self.names)
-
-    @property
-    def rate(self) -> float | None:
-        return self.scheduled
 
     @property
     def distinct_entries(self) -> int:
@@ -66,7 +58,7 @@ class DnsperfWorkload(WorkloadBase):
 DNS_ROOM = 100  # the kernel kept 150 queries for one socket of named's, not 200
 
 
-class DnsloadWorkload(WorkloadBase):
+class DnsloadWorkload(ScheduledWorkload):
     """Queries for the addresses of a zone's names, by the lab's own load."""
 
     protocol: ClassVar[str] = "dns"
@@ -77,18 +69,10 @@ class DnsloadWorkload(WorkloadBase):
     names: PositiveInt = Field(
         default=1000, le=20_000, description="names of the zone, all asked for in turn"
     )
-    scheduled: PerSecond | None = Field(
-        default=None, description="queries begun in a second, whatever waits; by default as many "
-        "as are answered"
-    )  # fmt: skip
 
     @property
     def content(self) -> ZoneContent:
         return ZoneContent(number=self.names)
-
-    @property
-    def rate(self) -> float | None:
-        return self.scheduled
 
     @property
     def distinct_entries(self) -> int:

@@ -100,8 +100,8 @@ class Dnsperf:
 
     def parse(self, text: str) -> LoadReport:
         """Read what dnsperf printed; what it did not print stays None and fails the gate."""
-        found = {name: pattern.search(text) for name, pattern in _NUMBER.items()}
-        number = {name: float(match.group(1)) for name, match in found.items() if match}
+        matches = {name: pattern.search(text) for name, pattern in _NUMBER.items()}
+        number = {name: float(match.group(1)) for name, match in matches.items() if match}
         answered = number.get("completed")
         return LoadReport(
             active_s=number.get("seconds"),
@@ -115,7 +115,10 @@ class Dnsperf:
     def objections(self, report: LoadReport) -> Iterator[str]:
         if report.total and not report.latencies:
             yield "the load does not report how long queries took"
-        elif report.total and sum(each.count for each in report.latencies.values()) != report.total:
+        elif (
+            report.total
+            and sum(latencies.count for latencies in report.latencies.values()) != report.total
+        ):
             yield CUT
 
 
@@ -130,18 +133,18 @@ def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsperfWorkload, DnsEn
 
 def _latencies(text: str) -> dict[str, Latencies]:
     """Each of its buckets counts as its middle: it is at most 3 % wide."""
-    found = _LATENCIES.search(text)
+    match = _LATENCIES.search(text)
     counts = {
         (float(low) + float(high)) / 2 * 1e6: int(count)
-        for low, high, count in _LATENCY.findall(found.group(1) if found else "")
+        for low, high, count in _LATENCY.findall(match.group(1) if match else "")
     }
     return {QUERY: Latencies.of(counts)} if counts else {}
 
 
 def _wrong_answers(text: str) -> dict[str, int]:
     codes = _CODES.search(text)
-    found = _CODE.findall(codes.group(1)) if codes else []
-    return {code: int(times) for code, times in found if code != "NOERROR"}
+    codes_found = _CODE.findall(codes.group(1)) if codes else []
+    return {code: int(times) for code, times in codes_found if code != "NOERROR"}
 
 
 def _lost(number: Mapping[str, float]) -> dict[str, int]:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from dsharness.containers.container import Container, Options
+from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts
-from dsharness.progress import Progress
-from dsharness.systems.readiness import start_aside, stop_aside
-from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed, count_in
+from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
+from dsharness.systems.system import Endpoint, Look, Seed, count_in
 from dsproducts.bind.dns_workloads import ZoneContent
 
 ZONE = "lab"
@@ -38,10 +37,8 @@ class DnsEndpoint(Endpoint):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnZone(DnsEndpoint):
+class OwnZone(DnsEndpoint, InBox):
     """One that the lab made: named tells of itself only inside its own container."""
-
-    box: Container
 
 
 def host(number: int) -> str:
@@ -134,27 +131,20 @@ _STATISTICS = re.compile(
 _ANSWERED = re.compile(r"^ *(\d+) queries resulted in successful answer$", re.MULTILINE)
 
 
-class Bind:
+class Bind(BoxedServer):
     """The driver of BIND's named, from 9.16 on."""
 
     protocol: ClassVar[str] = "dns"
     port: ClassVar[int] = PORT
     revision: ClassVar[int] = 1
+    user: ClassVar[str] = USER
+    pid_file: ClassVar[str] = PID_FILE
+    grave: ClassVar[re.Pattern[str]] = GRAVE
     creating: ClassVar[str] = "generating the zone"
-    offers: ClassVar[frozenset[str]] = frozenset()
     options: ClassVar[frozenset[str]] = frozenset({WORKER_THREADS})
     content: ClassVar[type[Content]] = ZoneContent
     look_operations: ClassVar[Mapping[str, int]] = {"query": 0}  # the control channel is not DNS
     programs: ClassVar[str] = ""  # where scripts find them, if not where packages put them
-
-    def making(self, shared: Path) -> Options:
-        return self.serving(shared)
-
-    def serving(self, shared: Path) -> Options:
-        return Options(user=USER, memory="2g", volumes=((shared, SHARED_FOLDER, "rw"),))
-
-    def idle_command(self) -> tuple[str, ...]:
-        return ("sleep", "infinity")
 
     def serve_command(self) -> tuple[str, ...]:
         return self._script(SERVE)
@@ -163,24 +153,12 @@ class Bind:
         make = self._script(CREATE, CONFIG, str(workers(seed)))
         box.must(*make, what="make the zone", stdin=zone_file(seed.holds(ZoneContent).number))
 
-    def start(self, box: Container) -> None:
-        start_aside(box, *self.serve_command())
-
-    def stop(self, box: Container) -> None:
-        stop_aside(box, PID_FILE)
-
     def endpoint(self, box: Container, shared: Path) -> OwnZone:
         del shared
         return OwnZone(port=PORT, box=box)
 
     def ready(self, endpoint: Endpoint) -> bool:
         return _answered(endpoint, 0, TRANSPORTS[0])
-
-    def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
-        """Nothing is left to do: the zone was there before the first start."""
-
-    def fill_stopped(self, box: Container, seed: Seed, progress: Progress) -> None:
-        """Its zone is made before its first start."""
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """What it says of itself, once both ends of the zone were answered on both transports."""
@@ -199,19 +177,10 @@ class Bind:
         return facts
 
     def look(self, endpoint: Endpoint) -> Look:
-        done = _box(endpoint).execute(*self._script(LOOK), keep_bytes=MOST_BYTES)
+        done = box_of(endpoint).execute(*self._script(LOOK), keep_bytes=MOST_BYTES)
         if not done.ok:
             raise InstanceError(f"named does not answer rndc: {last_line(done)}")
         return read_look(done.stdout)
-
-    def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
-        for name in sorted({*expected, *seen}):
-            made, now = expected.get(name, "unknown"), seen.get(name, "unknown")
-            if made != now:
-                yield f"{name} is {now}, not {made}"
-
-    def reason(self, lines: Sequence[str]) -> str | None:
-        return next((line for line in reversed(lines) if GRAVE.search(line)), None)
 
     def error_log(self) -> str:
         return f"{FOLDER}/named.run"  # by -g it speaks on standard error instead
@@ -258,15 +227,9 @@ def read_look(text: str) -> Look:
 def _answered(endpoint: Endpoint, number: int, transport: str) -> bool:
     """Whether one name is answered as the zone has it, with authority."""
     name = DnsEndpoint(port=endpoint.port).name(number)
-    done = _box(endpoint).execute(
+    done = box_of(endpoint).execute(
         "dig", f"@{endpoint.host}", "-p", str(endpoint.port), name, "A", transport,
         "+norecurse", "+tries=1", "+time=2", "+noall", "+comments", "+answer",
         keep_bytes=MOST_BYTES,
     )  # fmt: skip
     return done.ok and is_answer(done.stdout, name, address(number))
-
-
-def _box(endpoint: Endpoint) -> Container:
-    if not isinstance(endpoint, OwnZone):
-        raise InstanceError("named tells of itself only inside its own container")
-    return endpoint.box

@@ -76,10 +76,10 @@ def served(
     with service_box(
         tools, reference, system, purpose=purpose, volumes=volumes, capabilities=capabilities,
         user=None if as_root else USER,
-    ) as at:  # fmt: skip
+    ) as service:  # fmt: skip
         yield NamedService(
-            tools=tools, system=system, box=at.box, shared=at.shared, began_at=at.began_at,
-            as_root=as_root,
+            tools=tools, system=system, box=service.box, shared=service.shared,
+            began_at=service.began_at, as_root=as_root,
         )  # fmt: skip
 
 
@@ -166,10 +166,10 @@ class NamedSuite:
         self, sides: Sides, tools: StepTools, evidence: EvidenceFolder, *, accept_weaker: bool
     ) -> tuple[Step, ...]:
         del sides, tools, evidence, accept_weaker
-        found = "what the server wrote is not searched for secrets: the suite has no such step"
+        sentence = "what the server wrote is not searched for secrets: the suite has no such step"
 
         def run() -> Sequence[Check]:
-            return [_check(Gate.SAFE, "secrets", Status.INCONCLUSIVE, found)]
+            return [_check(Gate.SAFE, "secrets", Status.INCONCLUSIVE, sentence)]
 
         return (server_step(Gate.SAFE, "traces", 0, "searching what the servers wrote", run),)
 
@@ -187,8 +187,8 @@ def zone_check(server: NamedService, name: str, *, gate: Gate = Gate.INSTALLS) -
         more = {"stops": gate is Gate.INSTALLS, "details": details, "advice": ADVICE}
         return check.model_copy(update=more)
     ends = f"the first and the last of {NAMES} names, by UDP and TCP"
-    found = f"the server, {facts['version']}, answers for {ends}"
-    return _check(gate, name, Status.PASSED, found)
+    sentence = f"the server, {facts['version']}, answers for {ends}"
+    return _check(gate, name, Status.PASSED, sentence)
 
 
 def as_warning(check: Check) -> Check:
@@ -201,21 +201,21 @@ def as_warning(check: Check) -> Check:
 
 def absent_check(server: NamedService) -> Check:
     """A name that the zone has not must not be answered."""
-    said = server.box.execute(
+    output = server.box.execute(
         "dig", "@127.0.0.1", "-p", str(server.system.port), ABSENT, "A",
         "+norecurse", "+tries=1", "+time=2", "+noall", "+comments", "+answer",
     )  # fmt: skip
-    if "status: NXDOMAIN" in said.stdout:
-        found = f"{ABSENT}, which the zone has not, is answered with NXDOMAIN"
-        return _check(Gate.WORKS, "absent-name", Status.PASSED, found)
-    last = (said.stdout.strip().splitlines() or ["nothing"])[-1]
-    found = f"{ABSENT}, which the zone has not, is not answered with NXDOMAIN: {last}"
-    check = _check(Gate.WORKS, "absent-name", Status.FAILED, found)
+    if "status: NXDOMAIN" in output.stdout:
+        sentence = f"{ABSENT}, which the zone has not, is answered with NXDOMAIN"
+        return _check(Gate.WORKS, "absent-name", Status.PASSED, sentence)
+    last = (output.stdout.strip().splitlines() or ["nothing"])[-1]
+    sentence = f"{ABSENT}, which the zone has not, is not answered with NXDOMAIN: {last}"
+    check = _check(Gate.WORKS, "absent-name", Status.FAILED, sentence)
     return check.model_copy(update={"advice": ADVICE})
 
 
-def _check(gate: Gate, name: str, status: Status, found: str) -> Check:
-    return gate.check(name, status, found)
+def _check(gate: Gate, name: str, status: Status, sentence: str) -> Check:
+    return gate.check(name, status, sentence)
 
 
 SUITE: Suite = NamedSuite()

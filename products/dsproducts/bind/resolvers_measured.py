@@ -4,6 +4,9 @@ The authority is a container of its own, in whose network resolver and load run 
 root and one zone of numbered names, so that a resolver begins where every resolver begins.
 """
 
+# A kind is one word, which pyright takes for what could be set.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 import math
@@ -101,8 +104,12 @@ class PhaseFigures:
 
     def within_pct(self, limit_us: float) -> float:
         """Of all that was asked, in per cent."""
-        every = self._latencies
-        fast = sum(n for us, n in every.counts.items() if us <= limit_us) if every else 0
+        latencies = self._latencies
+        fast = (
+            sum(n for time_us, n in latencies.counts.items() if time_us <= limit_us)
+            if latencies
+            else 0
+        )
         return min(100.0, 100 * fast / self.asked)
 
     @property
@@ -127,7 +134,7 @@ def measure_resolvers(lab: ClaimsLab, measured: ResolversMeasured) -> NearestFig
         "outstanding": math.ceil(measured.per_second * PATIENCE_S),  # else it would not begin them
     }
     load = load.model_copy(update=changed)
-    found = {row: _row(lab, row, load, measured) for row in measured.rows}
+    figures_by_row = {row: _row(lab, row, load, measured) for row in measured.rows}
     limit_us = 1000 * measured.within_ms
     return NearestFigures(
         what=(
@@ -136,11 +143,12 @@ def measure_resolvers(lab: ClaimsLab, measured: ResolversMeasured) -> NearestFig
             f"answered within {measured.within_ms:g} ms"
         ),
         ours=", ".join(
-            f"{row}: {_short(phases[measured.told], limit_us)}" for row, phases in found.items()
+            f"{row}: {_short(phases[measured.told], limit_us)}"
+            for row, phases in figures_by_row.items()
         ),
         lines=tuple(
             f"{row}, {PHASES[phase]}: {_told(figures, limit_us, measured.within_ms)}"
-            for row, phases in found.items()
+            for row, phases in figures_by_row.items()
             for phase, figures in phases.items()
         ),
     )
@@ -171,8 +179,8 @@ def _told(figures: PhaseFigures, limit_us: float, limit_ms: float) -> str:
 def _row(
     lab: ClaimsLab, row: str, load: DnsperfWorkload, measured: ResolversMeasured
 ) -> dict[ResolverPhase, PhaseFigures]:
-    def show(what: str) -> None:
-        lab.watcher.preparing(row, what)
+    def show(news: str) -> None:
+        lab.watcher.preparing(row, news)
 
     supply = RowSupply(engine=lab.engine, matrix=lab.matrix, relock=lab.relock)
     images = {name: supply.image(name, show) for name in (row, measured.authority)}
@@ -182,30 +190,33 @@ def _row(
     with scratch_folder("resolver") as name:
         folder = Path(name)
         _write(folder, load)
-        there = ((folder, FOLDER, "ro"),)
+        volumes = ((folder, FOLDER, "ro"),)
         with (
             running(
                 lab.engine, images[measured.authority].reference, *_named("authority"),
                 purpose=f"authority-{row}", log=log, keep=lab.keep,
-                options=replace(confined, volumes=there, extra=LOW_PORTS),
+                options=replace(confined, volumes=volumes, extra=LOW_PORTS),
             ) as authority,
             running(
                 lab.engine, loader.reference, "sleep", "infinity",
                 purpose=f"load-{row}", log=log, keep=lab.keep,
-                options=Options(network=f"container:{authority.name}", volumes=there),
+                options=Options(network=f"container:{authority.name}", volumes=volumes),
             ) as client,
         ):  # fmt: skip
-            resolver = replace(confined, network=f"container:{authority.name}", volumes=there)
-            found: dict[ResolverPhase, PhaseFigures] = {}
+            resolver = replace(confined, network=f"container:{authority.name}", volumes=volumes)
+            figures_by_phase: dict[ResolverPhase, PhaseFigures] = {}
             with _resolver(lab, images[row].reference, row, resolver, log) as (box, encrypts):
-                meters = [meter_for(each.state().pid, each.state().id) for each in (box, authority)]
+                meters = [
+                    meter_for(box_metered.state().pid, box_metered.state().id)
+                    for box_metered in (box, authority)
+                ]
                 for phase in measured.phases:
                     if phase == "warm dot" and not encrypts:
                         continue
                     show(f"asking a resolver: {PHASES[phase]}")
                     with measuring_alone(show):
-                        found[phase] = _phase(client, meters, load, phase, measured)
-            return found
+                        figures_by_phase[phase] = _phase(client, meters, load, phase, measured)
+            return figures_by_phase
 
 
 def _write(folder: Path, load: DnsperfWorkload) -> None:
@@ -246,10 +257,10 @@ def _resolver(
         def answers() -> bool | None:
             if not box.running:
                 raise InstanceError(f"the resolver of {row} ended: {box.output(3)}", log=log)
-            asked = box.execute(
+            answer = box.execute(
                 "dig", f"@{HOME}", "-p", str(PORT), "ns.root.", "A", "+tries=1", "+time=1"
             )
-            return True if f"\t{HOME}" in asked.stdout else None
+            return True if f"\t{HOME}" in answer.stdout else None
 
         wait_until(answers, Deadline.after(READY_S), what=f"the resolver of {row}")
         yield box, checked.ok
@@ -272,17 +283,17 @@ def _phase(
     if kind == "dot":
         argv[argv.index("-m") + 1] = kind
     before = [meter.used_us() for meter in meters]
-    done = client.execute(*argv, limit_s=size.limit_s + READY_S)
-    used = [meter.used_us() - then for meter, then in zip(meters, before, strict=True)]
-    report = tool.parse(done.stdout)
-    refused = {what: number for what, number in report.errors.items() if CODE.fullmatch(what)}
+    result = client.execute(*argv, limit_s=size.limit_s + READY_S)
+    used_us = [meter.used_us() - before_us for meter, before_us in zip(meters, before, strict=True)]
+    report = tool.parse(result.stdout)
+    refused = {code: number for code, number in report.errors.items() if CODE.fullmatch(code)}
     if not report.total or sum(refused.values()) > MOST_REFUSED * report.total:
-        why = ", ".join(f"{what} {number}" for what, number in refused.items())
+        why = ", ".join(f"{code} {number}" for code, number in refused.items())
         raise InconclusiveError(
-            f"the resolver does not answer: {why or done.stderr[-200:]}", log=client.log
+            f"the resolver does not answer: {why or result.stderr[-200:]}", log=client.log
         )
     time.sleep(WAIT_S)
-    cpu_us, authority_us = (each / report.total for each in used)
+    cpu_us, authority_us = (total_us / report.total for total_us in used_us)
     return PhaseFigures(
         report=report,
         asked=report.total + report.errors.get(LOST, 0),

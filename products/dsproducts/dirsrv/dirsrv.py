@@ -23,7 +23,6 @@ from dsharness.systems.ldap.directory_system import (
     asked_number,
     whole_ldif,
 )
-from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
 from dsproducts.dirsrv import ns_slapd
 
@@ -68,6 +67,7 @@ class Dirsrv(ns_slapd.NsSlapd):
     """The driver of a plain 389-ds."""
 
     revision: ClassVar[int] = 7
+    pid_file: ClassVar[str] = PID_FILE
     options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | {DATABASE, RULES}
     imports_from: ClassVar[float] = MANY
     offers: ClassVar[frozenset[str]] = frozenset(
@@ -96,9 +96,6 @@ class Dirsrv(ns_slapd.NsSlapd):
             shm="512m",
             volumes=((shared, SHARED_FOLDER, "rw"),),
         )
-
-    def idle_command(self) -> tuple[str, ...]:
-        return ("sleep", "infinity")
 
     def serve_command(self) -> tuple[str, ...]:
         return ns_slapd.serve_command(self.config_folder, PID_FILE, self.program)
@@ -137,12 +134,6 @@ class Dirsrv(ns_slapd.NsSlapd):
         task = ns_slapd.import_task(self.config_folder)
         own = super().endpoint(box, shared)
         return replace(own, secure_port=self.secure_port, import_task=task)
-
-    def start(self, box: Container) -> None:
-        start_aside(box, *self.serve_command())
-
-    def stop(self, box: Container) -> None:
-        stop_aside(box, PID_FILE)
 
     def import_ldif(self, box: Container, text: str, limit_s: float) -> None:
         """An import begins with an empty database, so what it holds is exported first."""

@@ -16,7 +16,6 @@ from dsharness.errors import DeadlineError, InstanceError
 from dsharness.model import Settings
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems.ldap.directory import Directory, Site
-from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Seed
 from dsproducts.dirsrv import ns_slapd
 
@@ -54,6 +53,7 @@ class IpaDirectory(ns_slapd.NsSlapd):
     """The part of a driver that begins once the installation is over."""
 
     revision: ClassVar[int] = 3
+    pid_file: ClassVar[str] = PID_FILE
     port: ClassVar[int] = 389
     site: ClassVar[Site] = Site(
         suffix=SUFFIX,
@@ -91,12 +91,6 @@ class IpaDirectory(ns_slapd.NsSlapd):
 
     def serve_command(self) -> tuple[str, ...]:
         return ("sh", "-c", SERVE, "sh", *ns_slapd.serve_command(CONFIG_FOLDER, PID_FILE))
-
-    def start(self, box: Container) -> None:
-        start_aside(box, *self.serve_command())
-
-    def stop(self, box: Container) -> None:
-        stop_aside(box, PID_FILE)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         super().settle(directory, settings)

@@ -62,8 +62,8 @@ class DirsrvTree(Dirsrv):
     config_folder = CONFIG_FOLDER
 
     def create(self, box: Container, seed: Seed) -> None:
-        asked = seed.settings.options.get(DATABASE, OWN)
-        library = _own_database(box) if asked == OWN else asked
+        library_asked = seed.settings.options.get(DATABASE, OWN)
+        library = _own_database(box) if library_asked == OWN else library_asked
         template = box.must(
             "cat", f"{DATA}/data/template-dse.ldif", what="read the tree's template"
         )
@@ -84,22 +84,22 @@ class DirsrvTree(Dirsrv):
             self.add_user(directory, 0)
             value = directory.stored_value(0)
             way = (parse_stored(value), len(value))
-        known = self.hashed.get(way, ())
-        if len(known) < number:
+        hashes = self.hashed.get(way, ())
+        if len(hashes) < number:
             super().add_users(socket, number, progress)
             with connect(socket, self.site) as directory:
-                self.hashed[way] = tuple(directory.stored_value(each) for each in range(number))
+                self.hashed[way] = tuple(directory.stored_value(user) for user in range(number))
             return
         progress(f"adding {number} users; their passwords were hashed before as {way[0]}")
         rest = range(1, number)
         try:
             add_entries(
                 socket, self.site, rest, workers=WORKERS,
-                add=lambda directory, each: directory.add_hashed_user(each, known[each]),
+                add=lambda directory, user: directory.add_hashed_user(user, hashes[user]),
             )  # fmt: skip
             with connect(socket, self.site) as directory:
-                for each in rest[:: max(1, number // PROVED)]:
-                    directory.check_user(each)
+                for user in rest[:: max(1, number // PROVED)]:
+                    directory.check_user(user)
         except InstanceError:
             del self.hashed[way]
             progress("this version refuses such passwords, so it hashes them itself")
@@ -150,8 +150,8 @@ def filled(template: str, tokens: dict[str, str]) -> str:
         )
     if "nsslapd-ldapifilepath:" not in template:
         template = template.replace("nsslapd-rootdn: ", f"{LDAPI}nsslapd-rootdn: ", 1)
-    whole = re.sub(r"%(\w+)%", lambda found: tokens[found[1]], template)
-    return whole.replace(f"dn: {ns_slapd.LDBM}\n", f"dn: {ns_slapd.LDBM}\n{SMALL_CACHE}", 1)
+    filled = re.sub(r"%(\w+)%", lambda match: tokens[match[1]], template)
+    return filled.replace(f"dn: {ns_slapd.LDBM}\n", f"dn: {ns_slapd.LDBM}\n{SMALL_CACHE}", 1)
 
 
 def _own_database(box: Container) -> str:

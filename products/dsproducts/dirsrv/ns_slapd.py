@@ -134,13 +134,13 @@ def move_socket(box: Container, config_folder: str) -> None:
 
 def _chosen(settings: Settings, option: str) -> Mapping[str, str]:
     choices = CHOICES[option]
-    asked = settings.options.get(option, next(iter(choices)))
-    if asked not in choices:
+    choice = settings.options.get(option, next(iter(choices)))
+    if choice not in choices:
         raise MatrixError(
-            f"settings {settings.id}: {option} is {asked!r}",
+            f"settings {settings.id}: {option} is {choice!r}",
             hint=f"give one of {', '.join(choices)}",
         )
-    return choices[asked]
+    return choices[choice]
 
 
 NUMBER, FIRST_NUMBER, LAST_NUMBER = "employeeNumber", "1000", "9000000"
@@ -168,7 +168,7 @@ def switch_on(directory: Directory, plugins: Sequence[str]) -> None:
     if not plugins:
         return
     directory.modify("cn=config", {"nsslapd-dynamic-plugins": "on"})
-    for name in sorted(plugins, key=lambda each: each == DNA):
+    for name in sorted(plugins, key=lambda plugin: plugin == DNA):
         if name == REPLICATION:
             supply(directory, 1, f"cn=nobody,{PLUGINS}")
             continue
@@ -263,7 +263,7 @@ def import_task(folder: str) -> ImportTask:
             "ttl": ["60"],
         },
         file_attribute="nsFilename",
-        files={what: f"{folder}/{name}" for what, name in IMPORTED_FILES.items()},
+        files={kind: f"{folder}/{name}" for kind, name in IMPORTED_FILES.items()},
         ended="(nsTaskExitCode=*)",
         succeeded="(nsTaskExitCode=0)",
     )
@@ -314,8 +314,8 @@ class NsSlapd(DirectorySystem):
         socket, number = socket_of(endpoint), hashed(seed.holds(DirectoryContent))
         with connect(socket, self.site) as directory:
             directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
-        others = range(1, number, 2)
-        add_entries(socket, self.site, others, workers=WORKERS, add=Directory.set_password)
+        odd_numbers = range(1, number, 2)
+        add_entries(socket, self.site, odd_numbers, workers=WORKERS, add=Directory.set_password)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         """Apply the lab's settings and those of the row."""
@@ -345,7 +345,7 @@ class NsSlapd(DirectorySystem):
         """The plugins that are switched on; each is tried with a user of its own."""
         del box
         entries = directory.children(SCHEMES, "cn", "nsslapd-pluginEnabled", "nsslapd-pluginType")
-        enabled = [each for each in entries if each.word("nsslapd-pluginEnabled") == "on"]
+        enabled = [entry for entry in entries if entry.word("nsslapd-pluginEnabled") == "on"]
         for number, entry in enumerate(enabled, start=TRIED):
             name, kind = entry.must("cn"), entry.word("nsslapd-pluginType")
             yield OfferedScheme(
@@ -390,10 +390,10 @@ class NsSlapd(DirectorySystem):
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         facts = super().check(endpoint, seed)
-        asked = seed.settings.options.get(DATABASE)
-        if asked not in {None, OWN, facts.get(DATABASE)}:
+        library = seed.settings.options.get(DATABASE)
+        if library not in {None, OWN, facts.get(DATABASE)}:
             raise InstanceError(
-                f"settings {seed.settings.id!r} ask for the database library {asked}, but this "
+                f"settings {seed.settings.id!r} ask for the database library {library}, but this "
                 f"server keeps its data in {facts.get(DATABASE, 'another')}",
                 hint="compare versions that have the library, or leave the setting out",
             )
@@ -424,25 +424,27 @@ class NsSlapd(DirectorySystem):
             # would wait for the disk
             directory.modify("cn=config", {"nsslapd-accesslog-logbuffering": "off"})
             directory.modify("cn=config", LOGS_OFF)
-        done = box.execute(
+        result = box.execute(
             "tail", "-c", str(MOST_LOG_BYTES), path, into=into, into_bytes=MOST_LOG_BYTES
         )
-        if not done.ok:
-            raise InstanceError(f"its log cannot be read: {last_line(done)}", log=box.log)
+        if not result.ok:
+            raise InstanceError(f"its log cannot be read: {last_line(result)}", log=box.log)
 
     def read_log(self, written: Path, *, candidate_id: str, workload_id: str) -> ServerTimes:
         return server_times(read_file(written), candidate_id=candidate_id, workload_id=workload_id)
 
     def reason(self, lines: Sequence[str]) -> str | None:
         """The first line of the worst severity that says more than that the server ends."""
-        found = [
-            (SEVERITIES.index(severe["severity"]), bool(CONSEQUENCE.search(line)), at)
-            for at, line in enumerate(lines)
+        severe_lines = [
+            (SEVERITIES.index(severe["severity"]), bool(CONSEQUENCE.search(line)), number)
+            for number, line in enumerate(lines)
             if (severe := SEVERE.search(line))
         ]
         crashed = next((line for line in lines if CRASH.search(line)), None)
-        if not found or (crashed and min(found)[0] == SEVERITIES.index("ERR")):
+        if not severe_lines or (crashed and min(severe_lines)[0] == SEVERITIES.index("ERR")):
             return crashed
-        telling = [each for each in found if not each[1]] or found
+        telling = [
+            severe_line for severe_line in severe_lines if not severe_line[1]
+        ] or severe_lines
         line = lines[min(telling)[2]]
         return STAMP.sub("", line)

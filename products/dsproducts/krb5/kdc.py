@@ -7,18 +7,17 @@ that they know it. Everything else, the kind of the keys too, is what the versio
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from dsharness.containers.container import Container, Options
+from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts
-from dsharness.progress import Progress
-from dsharness.systems.readiness import start_aside, stop_aside
-from dsharness.systems.system import SHARED_FOLDER, Endpoint, Look, Seed, count_in
+from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
+from dsharness.systems.system import Endpoint, Look, Seed, count_in
 from dsproducts.krb5.krbload_workload import RealmContent
 
 REALM = "LAB"
@@ -42,10 +41,8 @@ class KdcEndpoint(Endpoint):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnKdc(KdcEndpoint):
+class OwnKdc(KdcEndpoint, InBox):
     """One that the lab made: it is looked at inside its own container."""
-
-    box: Container
 
 
 def user(number: int, *, guarded: bool) -> str:
@@ -141,26 +138,19 @@ _AGAIN = re.compile(r"^answers again: (\d+)$", re.MULTILINE)
 _ISSUED = re.compile(r"^tickets issued: (\d+)$", re.MULTILINE)
 
 
-class Krb5:
+class Krb5(BoxedServer):
     """The driver of MIT Kerberos' krb5kdc, from 1.18 on."""
 
     protocol: ClassVar[str] = "kerberos"
     port: ClassVar[int] = PORT
     revision: ClassVar[int] = 1
+    user: ClassVar[str] = USER
+    pid_file: ClassVar[str] = PID_FILE
+    grave: ClassVar[re.Pattern[str]] = GRAVE
     creating: ClassVar[str] = "making the realm and its users"
-    offers: ClassVar[frozenset[str]] = frozenset()
     options: ClassVar[frozenset[str]] = frozenset({LAST_SUCCESS})
     content: ClassVar[type[Content]] = RealmContent
     look_operations: ClassVar[Mapping[str, int]] = {"ticket": 0}  # the database is asked, not it
-
-    def making(self, shared: Path) -> Options:
-        return self.serving(shared)
-
-    def serving(self, shared: Path) -> Options:
-        return Options(user=USER, memory="2g", volumes=((shared, SHARED_FOLDER, "rw"),))
-
-    def idle_command(self) -> tuple[str, ...]:
-        return ("sleep", "infinity")
 
     def serve_command(self) -> tuple[str, ...]:
         return _script(SERVE)
@@ -170,24 +160,12 @@ class Krb5:
         users = commands(seed.holds(RealmContent).number)
         box.must(*make, what="make the realm", stdin=users)
 
-    def start(self, box: Container) -> None:
-        start_aside(box, *self.serve_command())
-
-    def stop(self, box: Container) -> None:
-        stop_aside(box, PID_FILE)
-
     def endpoint(self, box: Container, shared: Path) -> OwnKdc:
         del shared
         return OwnKdc(port=PORT, box=box)
 
     def ready(self, endpoint: Endpoint) -> bool:
         return _has_ticket(endpoint, user(0, guarded=False), "krb5.conf")
-
-    def fill(self, endpoint: Endpoint, seed: Seed, progress: Progress) -> None:
-        """Nothing is left to do: the users were there before the first start."""
-
-    def fill_stopped(self, box: Container, seed: Seed, progress: Progress) -> None:
-        """Its users are made before its first start."""
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """What it says of itself, once both ends of both kinds of users had a ticket."""
@@ -201,19 +179,10 @@ class Krb5:
 
     def look(self, endpoint: Endpoint) -> Look:
         look = _script(LOOK, user(0, guarded=True))
-        done = _box(endpoint).execute(*look, keep_bytes=MOST_BYTES)
+        done = box_of(endpoint).execute(*look, keep_bytes=MOST_BYTES)
         if not done.ok:
             raise InstanceError(f"the KDC's database does not answer: {last_line(done)}")
         return read_look(done.stdout)
-
-    def objections(self, expected: Facts, seen: Facts) -> Iterator[str]:
-        for name in sorted({*expected, *seen}):
-            made, now = expected.get(name, "unknown"), seen.get(name, "unknown")
-            if made != now:
-                yield f"{name} is {now}, not {made}"
-
-    def reason(self, lines: Sequence[str]) -> str | None:
-        return next((line for line in reversed(lines) if GRAVE.search(line)), None)
 
     def error_log(self) -> str:
         return LOG
@@ -246,11 +215,5 @@ def read_look(text: str) -> Look:
 def _has_ticket(endpoint: Endpoint, name: str, transport: str) -> bool:
     """Whether a user gets a ticket and can decrypt what only the password's key opens."""
     ask = _script(ASK, name, transport)
-    done = _box(endpoint).execute(*ask, stdin=f"{PASSWORD}\n", keep_bytes=MOST_BYTES)
+    done = box_of(endpoint).execute(*ask, stdin=f"{PASSWORD}\n", keep_bytes=MOST_BYTES)
     return done.ok and f"Default principal: {name}@{REALM}" in done.stdout
-
-
-def _box(endpoint: Endpoint) -> Container:
-    if not isinstance(endpoint, OwnKdc):
-        raise InstanceError("the KDC tells of itself only inside its own container")
-    return endpoint.box

@@ -1,7 +1,7 @@
 """What krbload asks for, and what a KDC is filled with before."""
 
 # Every value is frozen, which pyright does not read off the model's configuration.
-# pyright: reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleVariableOverride=false, reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, PositiveInt
 
 from dsharness.model import Content, Transport
-from dsharness.model.workload import Connections, PerSecond, WorkloadBase
+from dsharness.model.workload import Connections, ScheduledWorkload
 
 
 class RealmContent(Content):
@@ -33,7 +33,7 @@ class Proof(StrEnum):
     WHEN_ASKED = "when-asked"  # with a second one, as clients do that know nothing of the user
 
 
-class KrbloadWorkload(WorkloadBase):
+class KrbloadWorkload(ScheduledWorkload):
     """Tickets of a Kerberos realm's users, by the lab's own load."""
 
     protocol: ClassVar[str] = "kerberos"
@@ -45,18 +45,10 @@ class KrbloadWorkload(WorkloadBase):
     users: PositiveInt = Field(
         default=1000, le=20_000, description="users of the realm, all in turn"
     )
-    scheduled: PerSecond | None = Field(
-        default=None, description="tickets asked for in a second, whatever waits; by default as "
-        "many as are answered"
-    )  # fmt: skip
 
     @property
     def content(self) -> RealmContent:
         return RealmContent(number=self.users)
-
-    @property
-    def rate(self) -> float | None:
-        return self.scheduled
 
     @property
     def distinct_entries(self) -> int:

@@ -7,7 +7,7 @@ the lab writes, so that nothing depends on the package's own set-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
@@ -22,7 +22,6 @@ from dsharness.systems.ldap.directory_system import (
     SOCKET_NAME,
     DirectorySystem,
 )
-from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import OUTPUT_NAME, SHARED_FOLDER, OfferedScheme, Seed
 
 MODULES = "/usr/lib/ldap"
@@ -69,6 +68,8 @@ class OpenLdap(DirectorySystem):
     """The driver of OpenLDAP's slapd."""
 
     revision: ClassVar[int] = 4
+    pid_file: ClassVar[str] = PID_FILE
+    grave: ClassVar[re.Pattern[str]] = WRONG
     imports_from: ClassVar[float] = MANY
     own_descriptors: ClassVar[int | None] = OWN_DESCRIPTORS
     creating: ClassVar[str] = "writing the configuration"
@@ -89,9 +90,6 @@ class OpenLdap(DirectorySystem):
             volumes=((shared, SHARED_FOLDER, "rw"),),
         )
 
-    def idle_command(self) -> tuple[str, ...]:
-        return ("sleep", "infinity")
-
     def serve_command(self) -> tuple[str, ...]:
         """The server in the foreground; without `-d none` one that cannot start ends silently."""
         socket = quote(f"{SHARED_FOLDER}/{SOCKET_NAME}", safe="")
@@ -105,12 +103,6 @@ class OpenLdap(DirectorySystem):
         text = configuration(self.site, modules, scheme)
         files = str(self.descriptors(seed.settings))
         box.must("sh", "-c", WRITE, "sh", files, what="write slapd's configuration", stdin=text)
-
-    def start(self, box: Container) -> None:
-        start_aside(box, *self.serve_command())
-
-    def stop(self, box: Container) -> None:
-        stop_aside(box, PID_FILE)
 
     def settle(self, directory: Directory, settings: Settings) -> None:
         """All settings are in the file that it was started with."""
@@ -151,9 +143,6 @@ class OpenLdap(DirectorySystem):
             kind: directory.read(f"{entry},cn=Monitor", name).count(name)
             for kind, (entry, name) in COUNTS.items()
         }
-
-    def reason(self, lines: Sequence[str]) -> str | None:
-        return next((line for line in reversed(lines) if WRONG.search(line)), None)
 
     def error_log(self) -> str:
         """It writes none: its output goes here while the state is made."""

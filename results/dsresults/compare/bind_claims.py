@@ -45,19 +45,19 @@ Values = list[tuple[int, float]]
 
 def judge_slower(judged: Slower, figures: BindFigures) -> ClaimOutcome:
     """Each pair over all numbers of users that both have."""
-    said, holds, flips, ours = [], [], [], []
+    sentences, holds, flips, figures_found = [], [], [], []
     missing = [name for pair in judged.pairs for name in pair if figures.line(name) is None]
-    for one, other in _known_pairs(judged.pairs, figures):
-        values = _ratios(one, other, lambda point: 1 / point.rate_per_s)
+    for base, compared in _known_pairs(judged.pairs, figures):
+        values = _ratios(base, compared, lambda point: 1 / point.rate_per_s)
         spans = Span.along(values, lambda ratio: ratio >= judged.at_least)
         holds += [span.holds for span in spans]
-        flips += [f"{flip} ({other.title})" for flip in flips_of(spans)]
-        told = ", ".join(f"{_slower(span)} with {span.users}" for span in spans)
-        said.append(f"compared with {one.title}, {other.title} is {told}{_kept(one)}")
-        ours.append(f"{other.row}: {_ends(values)}")
+        flips += [f"{flip} ({compared.title})" for flip in flips_of(spans)]
+        phrases = ", ".join(f"{_slower(span)} with {span.users}" for span in spans)
+        sentences.append(f"compared with {base.title}, {compared.title} is {phrases}{_kept(base)}")
+        figures_found.append(f"{compared.row}: {_ends(values)}")
     if not holds:
         return inconclusive("; ".join(map(figures.why_not, missing)))
-    verdict, (first, *more) = verdict_of(holds), said
+    verdict, (first, *more) = verdict_of(holds), sentences
     by_time = (
         f"All {figures.connections} connections bind again as soon as they are answered, so the "
         "mean time of a bind is connections ÷ rate: rate and time change by the same factor, and "
@@ -66,11 +66,11 @@ def judge_slower(judged: Slower, figures: BindFigures) -> ClaimOutcome:
     return ClaimOutcome(
         verdict=verdict,
         answer=_sentence(verdict, USERS, first),
-        ours="; ".join(ours),
+        ours="; ".join(figures_found),
         axis=USERS if verdict is ClaimVerdict.DEPENDS else "",
         flips=tuple(flips),
         details=(
-            *(f"{capital(each)}." for each in more),
+            *(f"{capital(sentence)}." for sentence in more),
             *((by_time,) if judged.by == "time" else ()),
             *map(figures.why_not, missing),
         ),
@@ -86,12 +86,12 @@ def judge_first_slower(judged: FirstSlower, figures: BindFigures) -> ClaimOutcom
     shared = [p.users for p in lines[0].points if all(line.at(p.users) for line in lines)]
     answers = [(users, _first_slower(lines, users, judged.at_least)) for users in shared]
     parts = []
-    for name, group in groupby(answers, key=lambda each: each[1]):
+    for name, group in groupby(answers, key=lambda answer: answer[1]):
         part = [users for users, _ in group]
         span = Span(first=part[0], last=part[-1], holds=name == judged.expected, low=0, high=0)
         parts.append((span, name))
     verdict = verdict_of([span.holds for span, _ in parts])
-    told = "; ".join(f"with {span.users} {name or 'none'}" for span, name in parts)
+    phrases = "; ".join(f"with {span.users} {name or 'none'}" for span, name in parts)
     first, *more = [(span.users, name or "none") for span, name in parts]
     answer = f"with {first[0]} the first slower release is {first[1]}"
     answer += "".join(f"; with {users} it is {name}" for users, name in more)
@@ -103,7 +103,7 @@ def judge_first_slower(judged: FirstSlower, figures: BindFigures) -> ClaimOutcom
     return ClaimOutcome(
         verdict=verdict,
         answer=f"{_begin(verdict, USERS)}{answer}{_kept(lines[0])}.",
-        ours=told,
+        ours=phrases,
         axis=USERS if verdict is ClaimVerdict.DEPENDS else "",
         flips=flips_of([span for span, _ in parts]),
         details=(
@@ -115,10 +115,10 @@ def judge_first_slower(judged: FirstSlower, figures: BindFigures) -> ClaimOutcom
 
 def _first_slower(lines: Sequence[BindLine], users: int, at_least: float) -> str:
     """Empty where none is."""
-    for one, other in pairwise(lines):
-        before, after = one.at(users), other.at(users)
+    for earlier, later in pairwise(lines):
+        before, after = earlier.at(users), later.at(users)
         if before and after and after.cost >= at_least * before.cost:
-            return other.arm
+            return later.arm
     return ""
 
 
@@ -128,25 +128,25 @@ def judge_busy(judged: Busy, figures: BindFigures) -> ClaimOutcome:
     cpus = figures.server_cpus
     if not lines or not cpus:
         return inconclusive("; ".join(map(figures.why_not, judged.arms)))
-    said, holds, flips, ours = [], [], [], []
+    sentences, holds, flips, figures_found = [], [], [], []
     for line in lines:
         values = [(point.users, point.busy_cpus / cpus) for point in line.points]
         spans = Span.along(values, lambda share: share >= judged.at_least)
         holds += [span.holds for span in spans]
         flips += [f"{flip} ({line.title})" for flip in flips_of(spans)]
-        told = "; ".join(f"with {span.users} {_percents(span)}" for span in spans)
-        said.append(f"{line.title} uses {told}")
-        ours.append(f"{line.row}: {_percents(_whole(values))}")
+        phrases = "; ".join(f"with {span.users} {_percents(span)}" for span in spans)
+        sentences.append(f"{line.title} uses {phrases}")
+        figures_found.append(f"{line.row}: {_percents(_whole(values))}")
     verdict = verdict_of(holds)
-    first, *more = said
+    first, *more = sentences
     return ClaimOutcome(
         verdict=verdict,
         answer=f"{_begin(verdict, USERS)}{first} of its {_cpus(cpus)}.",
-        ours="; ".join(ours),
+        ours="; ".join(figures_found),
         axis=USERS if verdict is ClaimVerdict.DEPENDS else "",
         flips=tuple(flips),
         details=(
-            *(f"{capital(each)}." for each in more),
+            *(f"{capital(sentence)}." for sentence in more),
             SHARED_CPUS,
         ),
     )
@@ -158,32 +158,32 @@ def judge_same_hash(judged: SameHash, figures: BindFigures) -> ClaimOutcome:
     for line in figures.lines:
         if line.points:
             groups.setdefault(line.stored, []).append(line)
-    found = []
+    outcomes = []
     for stored, lines in groups.items():
         of_rows = {line.row: line for line in lines}
         shared = {
-            p.users for p in lines[0].points if all(one.at(p.users) for one in of_rows.values())
+            p.users for p in lines[0].points if all(line.at(p.users) for line in of_rows.values())
         }
         if len(of_rows) > 1 and shared:
             users = max(shared)
-            costs = {row: point.cost for row, one in of_rows.items() if (point := one.at(users))}
+            costs = {row: point.cost for row, line in of_rows.items() if (point := line.at(users))}
             dearest, cheapest = max(costs, key=costs.__getitem__), min(costs, key=costs.__getitem__)
             ratio = costs[dearest] / costs[cheapest]
             where = f"{dearest} over {cheapest}, {user_count(users)}"
             text = f"{stored} {significant(ratio)} times ({where})"
-            found.append((ratio <= judged.at_most, ratio, text))
-    if not found:
+            outcomes.append((ratio <= judged.at_most, ratio, text))
+    if not outcomes:
         return inconclusive("no two systems with the same stored passwords were measured")
-    verdict = verdict_of([holds for holds, _, _ in found])
-    outside = [text for holds, _, text in found if not holds]
-    inside = [text for holds, _, text in found if holds]
+    verdict = verdict_of([holds for holds, _, _ in outcomes])
+    outside = [text for holds, _, text in outcomes if not holds]
+    inside = [text for holds, _, text in outcomes if holds]
     begin = _begin(verdict, "the scheme")
     if outside:
         answer = f"{begin}between Debian's releases the same hash differs by {'; '.join(outside)}"
         answer += f"; by at most {times(judged.at_most)}: {'; '.join(inside) or 'none'}."
     else:
         answer = f"{begin}between Debian's releases the same hash differs by {'; '.join(inside)}."
-    ratios = [ratio for _, ratio, _ in found]
+    ratios = [ratio for _, ratio, _ in outcomes]
     return ClaimOutcome(
         verdict=verdict,
         answer=answer,
@@ -215,22 +215,22 @@ def judge_cost_order(judged: CostOrder, figures: BindFigures) -> ClaimOutcome:
         )
     wrong = [place for place, _ in against]
     verdict = verdict_of([f"{r} with {user_count(u)}" not in wrong for r, u in places])
-    said = [
+    exceptions = [
         f"on {place} {', '.join(text for _, text in group)}"
-        for place, group in groupby(against, key=lambda each: each[0])
+        for place, group in groupby(against, key=lambda exception: exception[0])
     ]
     axis = "the release, so its default rounds, and the number of distinct users"
     return ClaimOutcome(
         verdict=verdict,
         answer=_begin(verdict, axis)
         + (
-            f"against the published order, {'; '.join(said)}."
-            if said
+            f"against the published order, {'; '.join(exceptions)}."
+            if exceptions
             else "all pairs are in that order."
         ),
         ours=f"{sum(holds)} of {len(holds)} pairs in that order",
         axis=axis if verdict is ClaimVerdict.DEPENDS else "",
-        flips=tuple(said),
+        flips=tuple(exceptions),
         details=tuple(_order_of(judged.rows, figures)),
     )
 
@@ -238,11 +238,11 @@ def judge_cost_order(judged: CostOrder, figures: BindFigures) -> ClaimOutcome:
 def _order_of(rows: Sequence[str], figures: BindFigures) -> Iterator[str]:
     for row in rows:
         lines = [line for line in figures.lines if line.row == row and line.points and line.asked]
-        known = sorted(
+        by_cost = sorted(
             ((line.most.cpu_us, line.stored) for line in lines if line.most),
-            key=lambda each: each[0],
+            key=lambda cost: cost[0],
         )
-        yield f"{row}: " + ", ".join(f"{stored} {milliseconds(us)}" for us, stored in known)
+        yield f"{row}: " + ", ".join(f"{stored} {milliseconds(us)}" for us, stored in by_cost)
 
 
 def judge_reaches(judged: Reaches, figures: BindFigures) -> ClaimOutcome:
@@ -251,16 +251,16 @@ def judge_reaches(judged: Reaches, figures: BindFigures) -> ClaimOutcome:
     point = line.at(judged.users) if line else None
     if line is None or point is None or not figures.server_cpus:
         return inconclusive(figures.why_not(judged.arm))
-    needed = judged.at_least * point.cpu_us / 1e6
-    asked, rate = whole(judged.at_least), significant(point.rate_per_s)
+    needed_cpus = judged.at_least * point.cpu_us / 1e6
+    asked_rate, rate = whole(judged.at_least), significant(point.rate_per_s)
     measured = (
         f"{line.title} answers {rate} binds a second on {_cpus(figures.server_cpus)}, "
         f"{milliseconds(point.cpu_us)} of CPU time each"
     )
-    ours = f"{rate}/s, {milliseconds(point.cpu_us)} of CPU"
+    figure_found = f"{rate}/s, {milliseconds(point.cpu_us)} of CPU"
     if point.rate_per_s >= judged.at_least:
         return ClaimOutcome(
-            verdict=ClaimVerdict.REPRODUCED, answer=f"{capital(measured)}.", ours=ours
+            verdict=ClaimVerdict.REPRODUCED, answer=f"{capital(measured)}.", ours=figure_found
         )
     axis = "the number of CPUs"
     busy = point.busy_cpus / figures.server_cpus
@@ -268,12 +268,12 @@ def judge_reaches(judged: Reaches, figures: BindFigures) -> ClaimOutcome:
     return ClaimOutcome(
         verdict=ClaimVerdict.DEPENDS,
         answer=(
-            f"It depends on {axis}: {measured}; {asked} a second would keep "
-            f"{significant(needed)} CPUs like these busy (computed)."
+            f"It depends on {axis}: {measured}; {asked_rate} a second would keep "
+            f"{significant(needed_cpus)} CPUs like these busy (computed)."
         ),
-        ours=ours,
+        ours=figure_found,
         axis=axis,
-        flips=(f"at {math.ceil(needed)} CPUs for the server alone (computed, not measured)",),
+        flips=(f"at {math.ceil(needed_cpus)} CPUs for the server alone (computed, not measured)",),
         details=(SCALING_UNSEEN, *((idle,) if busy < HARDLY_BUSY else ())),
     )
 
@@ -282,14 +282,16 @@ def _known_pairs(
     pairs: Sequence[tuple[str, str]], figures: BindFigures
 ) -> Iterator[tuple[BindLine, BindLine]]:
     for names in pairs:
-        one, other = (figures.line(name) for name in names)
-        if one and other:
-            yield one, other
+        base, compared = (figures.line(name) for name in names)
+        if base and compared:
+            yield base, compared
 
 
-def _ratios(one: BindLine, other: BindLine, of: Callable[[BindPoint], float]) -> Values:
+def _ratios(base: BindLine, compared: BindLine, value_of: Callable[[BindPoint], float]) -> Values:
     """How many times the first one's value the other's is, for each number of users."""
-    return [(p.users, of(q) / of(p)) for p in one.points if (q := other.at(p.users))]
+    return [
+        (p.users, value_of(q) / value_of(p)) for p in base.points if (q := compared.at(p.users))
+    ]
 
 
 def _begin(verdict: ClaimVerdict, axis: str) -> str:
@@ -305,8 +307,8 @@ def _slower(span: Span) -> str:
     low, high, word = span.low, span.high, "slower"
     if high < 1:
         low, high, word = 1 / high, 1 / low, "faster"
-    told = significant(low) if low == high else f"{significant(low)} to {significant(high)}"
-    return f"{told} times as slow" if low < 1 else f"{told} times {word}"
+    factor = significant(low) if low == high else f"{significant(low)} to {significant(high)}"
+    return f"{factor} times as slow" if low < 1 else f"{factor} times {word}"
 
 
 def _percents(span: Span) -> str:
@@ -331,8 +333,8 @@ def _kept(line: BindLine) -> str:
     """Why few users are cheap."""
     if not line.keeps:
         return ""
-    kept = "the last result" if line.keeps == 1 else f"the last {line.keeps} results"
-    return f" (on {line.row} {line.library} keeps {kept} of {line.scheme})"
+    results_kept = "the last result" if line.keeps == 1 else f"the last {line.keeps} results"
+    return f" (on {line.row} {line.library} keeps {results_kept} of {line.scheme})"
 
 
 def _cpus(number: int) -> str:

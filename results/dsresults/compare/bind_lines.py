@@ -41,14 +41,14 @@ class BindPoint(Value):
     @classmethod
     def of(cls, users: int, samples: Iterable[Sample]) -> Self | None:
         """None without a valid run."""
-        valid = [each for each in samples if each.valid]
-        found = {
+        valid = [sample for sample in samples if sample.valid]
+        metrics = {
             metric.name: [value for run in valid if (value := run.value(metric.name)) is not None]
             for metric in (RATE, CPU, COST)
         }
-        if not all(found.values()):
+        if not all(metrics.values()):
             return None
-        rate, cpu, cost = (statistics.median(values) for values in found.values())
+        rate, cpu, cost = (statistics.median(values) for values in metrics.values())
         bound = 2 * sum(run.load_bound for run in valid) > len(valid)
         return cls(
             users=users, runs=len(valid), rate_per_s=rate, cpu_us=cpu, cost=cost, load_bound=bound
@@ -90,39 +90,39 @@ class BindFigures(Value):
 
     def line(self, arm: str) -> BindLine | None:
         """None for one that was not measured."""
-        found = next((line for line in self.lines if line.arm == arm), None)
-        return found if found and found.points else None
+        match = next((line for line in self.lines if line.arm == arm), None)
+        return match if match and match.points else None
 
     def why_not(self, arm: str) -> str:
         """Why an arm has no figures."""
-        found = next((line for line in self.lines if line.arm == arm), None)
-        return f"{arm}: {found.failed or 'no valid run'}" if found else f"{arm} was not measured"
+        match = next((line for line in self.lines if line.arm == arm), None)
+        return f"{arm}: {match.failed or 'no valid run'}" if match else f"{arm} was not measured"
 
     @classmethod
     def merged(cls, several: Sequence[BindFigures]) -> BindFigures:
         """The figures of several measurements; an arm of two has the points of both."""
         lines: dict[str, BindLine] = {}
-        for line in (line for each in several for line in each.lines):
-            known = lines.get(line.arm)
+        for line in (line for figures in several for line in figures.lines):
+            earlier = lines.get(line.arm)
             points = {
-                point.users: point for point in (*(known.points if known else ()), *line.points)
+                point.users: point for point in (*(earlier.points if earlier else ()), *line.points)
             }
-            better = line if line.points or not known else known
+            better = line if line.points or not earlier else earlier
             lines[line.arm] = better.model_copy(
                 update={"points": tuple(points[users] for users in sorted(points))}
             )
         return cls(
             lines=tuple(lines.values()),
-            connections=max((each.connections for each in several), default=0),
-            server_cpus=max((each.server_cpus for each in several), default=0),
-            campaigns=tuple(name for each in several for name in each.campaigns),
+            connections=max((figures.connections for figures in several), default=0),
+            server_cpus=max((figures.server_cpus for figures in several), default=0),
+            campaigns=tuple(name for figures in several for name in figures.campaigns),
         )
 
 
 def points_of(samples: Mapping[int, Sequence[Sample]]) -> tuple[BindPoint, ...]:
     """Those numbers of users that have a valid run, few users first."""
-    found = (BindPoint.of(users, samples[users]) for users in sorted(samples))
-    return tuple(point for point in found if point)
+    points = (BindPoint.of(users, samples[users]) for users in sorted(samples))
+    return tuple(point for point in points if point)
 
 
 AREA = Area(width=700.0, right=470.0)
@@ -173,7 +173,7 @@ def _drawn(figures: BindFigures) -> list[BindLine]:
 def rate_table(figures: BindFigures) -> Table:
     """Return the rates of each arm, a column for each number of users."""
     users = sorted({point.users for line in figures.lines for point in line.points})
-    drawn = _drawn(figures)
+    drawn_lines = _drawn(figures)
 
     def cell(point: BindPoint | None) -> Content:
         if point is None:
@@ -190,7 +190,7 @@ def rate_table(figures: BindFigures) -> Table:
         rows=[
             (
                 (
-                    key(drawn.index(line) if line in drawn else None),
+                    key(drawn_lines.index(line) if line in drawn_lines else None),
                     line.title,
                     quiet(f" {line.version}" if line.version else ""),
                 ),

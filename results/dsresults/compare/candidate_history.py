@@ -63,9 +63,9 @@ def candidate_history(
 ) -> CandidateHistory:
     """Group its samples, in the order in which they were first taken."""
     groups: dict[tuple[str, ...], list[Sample]] = {}
-    for each in samples:
-        place = (each.workload_id, each.settings_id, each.image_key, each.machine.id)
-        groups.setdefault(place, []).append(each)
+    for sample in samples:
+        place = (sample.workload_id, sample.settings_id, sample.image_key, sample.machine.id)
+        groups.setdefault(place, []).append(sample)
     refused = {
         campaign.id: why
         for campaign in campaigns
@@ -78,16 +78,16 @@ def candidate_history(
 
 def spreads(samples: Sequence[Sample]) -> tuple[MetricSpread, ...]:
     """Each metric of the valid ones."""
-    known: dict[tuple[str, str], list[float]] = {}
+    values_by_metric: dict[tuple[str, str], list[float]] = {}
     for sample in samples:
-        for name, found in sample.metrics.items() if sample.valid else ():
-            known.setdefault((name, found.unit), []).append(found.value)
+        for name, measurement in sample.metrics.items() if sample.valid else ():
+            values_by_metric.setdefault((name, measurement.unit), []).append(measurement.value)
     return tuple(
         MetricSpread(
             name=name, unit=unit, median=statistics.median(values), low=min(values),
             high=max(values), samples=len(values),
         )
-        for (name, unit), values in known.items()
+        for (name, unit), values in values_by_metric.items()
     )  # fmt: skip
 
 
@@ -111,10 +111,10 @@ def _group(samples: Sequence[Sample]) -> MeasuredGroup:
     )
 
 
-def history_text(found: CandidateHistory) -> Iterator[str]:
+def history_text(history: CandidateHistory) -> Iterator[str]:
     """Everything for a screen."""
-    yield found.candidate
-    for group in found.groups:
+    yield history.candidate
+    for group in history.groups:
         yield ""
         place = f"{group.machine}{f', {group.cpu}' if group.cpu else ''}"
         yield f"{group.workload_id}, settings {group.settings_id}, on {place}"
@@ -125,5 +125,5 @@ def history_text(found: CandidateHistory) -> Iterator[str]:
         yield from (f"  {metric.text}" for metric in group.metrics)
         yield from (f"  not valid, {count} times: {why}" for why, count in group.invalid.items())
         yield f"  image {group.image_key}; campaigns {', '.join(group.campaigns)}"
-    for campaign, why in found.refused.items():
+    for campaign, why in history.refused.items():
         yield from ("", f"not measured by campaign {campaign}: {why}")

@@ -153,7 +153,7 @@ def _card(claim: ClaimAnswer) -> Card:
         title=(code(claim.id), ": ", badge(claim.verdict.value)),
         parts=(
             Paragraph(words=claim.answer, kind="answer-text"),
-            Facts(facts={name: said for name, said in facts.items() if said}),
+            Facts(facts={name: text for name, text in facts.items() if text}),
             *([Bullets(items=claim.details, kind="unmeasured")] if claim.details else []),
         ),
     )
@@ -173,17 +173,17 @@ class Span(Value):
         cls, values: Sequence[tuple[int, float]], holds: Callable[[float], bool]
     ) -> tuple[Self, ...]:
         """From few users to many."""
-        found = []
-        for answer, group in groupby(sorted(values), key=lambda each: holds(each[1])):
+        spans = []
+        for answer, group in groupby(sorted(values), key=lambda pair: holds(pair[1])):
             part = list(group)
-            known = [value for _, value in part]
-            found.append(
+            part_values = [value for _, value in part]
+            spans.append(
                 cls(
                     first=part[0][0], last=part[-1][0], holds=answer,
-                    low=min(known), high=max(known),
+                    low=min(part_values), high=max(part_values),
                 )
             )  # fmt: skip
-        return tuple(found)
+        return tuple(spans)
 
     @property
     def users(self) -> str:
@@ -201,8 +201,8 @@ def user_count(number: int) -> str:
 def flips_of(spans: Sequence[Span]) -> tuple[str, ...]:
     """`between 3 and 5 users`, for each change of the answer."""
     return tuple(
-        f"between {whole(one.last)} and {whole(other.first)} users"
-        for one, other in pairwise(spans)
+        f"between {whole(span.last)} and {whole(next_span.first)} users"
+        for span, next_span in pairwise(spans)
     )
 
 

@@ -54,6 +54,6 @@ JUDGES: dict[type, Callable[[Any, Any], ClaimOutcome]] = {
 
 def judge(judged: data.Judged, figures: Sequence[Figures]) -> ClaimOutcome:
     """By the figures of all of a claim's measurements."""
-    binds = [each for each in figures if isinstance(each, BindFigures)]
-    known = BindFigures.merged(binds) if binds else figures[0]
-    return JUDGES[type(judged)](judged, known)
+    binds = [figure_set for figure_set in figures if isinstance(figure_set, BindFigures)]
+    known_figures = BindFigures.merged(binds) if binds else figures[0]
+    return JUDGES[type(judged)](judged, known_figures)

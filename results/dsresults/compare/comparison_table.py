@@ -128,7 +128,9 @@ class Column(Value):
     checks: tuple[SelfCheck, ...] = Field(default=(), description="of builds against themselves")
 
     def of(self, candidate: str) -> Observed | None:
-        return next((one for one in self.observed if one.candidate == candidate), None)
+        return next(
+            (observed for observed in self.observed if observed.candidate == candidate), None
+        )
 
     @property
     def named(self) -> str:
@@ -140,8 +142,8 @@ class Column(Value):
 
     def only(self, candidates: tuple[str, ...]) -> Column:
         """The column without the other candidates."""
-        kept = tuple(one for one in self.observed if one.candidate in candidates)
-        return self.model_copy(update={"observed": kept})
+        chosen = tuple(observed for observed in self.observed if observed.candidate in candidates)
+        return self.model_copy(update={"observed": chosen})
 
     def verdict_word(self, observed: Observed) -> str:
         """The verdict for readers: without a difference, no candidate is fast or slow."""
@@ -160,13 +162,13 @@ class Column(Value):
         """The load's parameters, by name."""
         if self.workload is None:
             return {}
-        known = {
-            name: shown
+        facts = {
+            name: text
             for name, _ in self.workload
             if name not in {"id", "title", "file"}
-            and (shown := self.workload.shown(name)) is not None
+            and (text := self.workload.shown(name)) is not None
         }
-        return {"tool": self.workload.tool, "operation": self.workload.operation, **known}
+        return {"tool": self.workload.tool, "operation": self.workload.operation, **facts}
 
 
 class ComparisonTable(Value):
@@ -196,31 +198,35 @@ class ComparisonTable(Value):
 
     def looked_at(self) -> ComparisonTable:
         """The table without the candidates that the search did not need."""
-        seen = {
-            one.candidate
+        differing = {
+            observed.candidate
             for column in self.columns
-            for one in column.observed
-            if one.valid or one.invalid or one.unmeasured
+            for observed in column.observed
+            if observed.valid or observed.invalid or observed.unmeasured
         }
-        kept = tuple(each for each in self.line if each in {*seen, self.line[0], self.line[-1]})
+        names_kept = tuple(
+            name for name in self.line if name in {*differing, self.line[0], self.line[-1]}
+        )
         return self.model_copy(
             update={
-                "line": kept,
-                "candidates": tuple(each for each in self.candidates if each.id in kept),
-                "columns": tuple(column.only(kept) for column in self.columns),
-                "unseen": len(self.line) - len(kept),
+                "line": names_kept,
+                "candidates": tuple(
+                    candidate for candidate in self.candidates if candidate.id in names_kept
+                ),
+                "columns": tuple(column.only(names_kept) for column in self.columns),
+                "unseen": len(self.line) - len(names_kept),
             }
         )
 
     def candidate(self, candidate_id: str) -> Candidate:
-        known = (one for one in self.candidates if one.id == candidate_id)
-        return next(known, Candidate(id=candidate_id))
+        matches = (candidate for candidate in self.candidates if candidate.id == candidate_id)
+        return next(matches, Candidate(id=candidate_id))
 
     def drawn(self, campaign_id: str, names: Sequence[str], most: int) -> set[str]:
         """Return the candidates of a chart; of many, the line's ends and both sides of its step."""
         if len(names) <= most:
             return set(names)
-        answers = (one.boundary for one in self.columns if one.campaign_id == campaign_id)
+        answers = (column.boundary for column in self.columns if column.campaign_id == campaign_id)
         boundary = next((answer for answer in answers if answer), None)
         sides = (boundary.before, boundary.after) if boundary else ()
         return {names[0], names[-1], *filter(None, sides)}
@@ -236,12 +242,12 @@ def pairs(
 ) -> tuple[tuple[Sample, Sample], ...]:
     """Valid samples of the same turn; a pair is never split over two machines."""
     by_turn = {(sample.turn, sample.machine.id): sample for sample in references if sample.valid}
-    found = []
+    couples = []
     for sample in samples:
         reference = by_turn.get((sample.turn, sample.machine.id))
         if sample.valid and reference is not None:
-            found.append((sample, reference))
-    return tuple(found)
+            couples.append((sample, reference))
+    return tuple(couples)
 
 
 def ratios(
@@ -253,10 +259,10 @@ def ratios(
     candidate, so how far a pair strays is estimated from all of them together.
     """
     logs = {name: _logs(metric, samples, references) for name, samples in groups.items()}
-    logs = {name: each for name, each in logs.items() if each}
-    means = {name: statistics.fmean(each) for name, each in logs.items()}
-    square = math.fsum((log - means[name]) ** 2 for name, each in logs.items() for log in each)
-    freedom = USUAL_PAIRS + sum(len(each) - 1 for each in logs.values() if any(each))
+    logs = {name: values for name, values in logs.items() if values}
+    means = {name: statistics.fmean(values) for name, values in logs.items()}
+    square = math.fsum((log - means[name]) ** 2 for name, values in logs.items() for log in values)
+    freedom = USUAL_PAIRS + sum(len(values) - 1 for values in logs.values() if any(values))
     stray = math.sqrt((USUAL_PAIRS * USUAL**2 + square) / freedom)
     half = student.reach(CONFIDENCE, freedom) * stray
     return {
@@ -271,8 +277,14 @@ def _estimate(mean: float, half: float) -> Estimate:
 
 def _logs(metric: Metric, samples: Sequence[Sample], references: Sequence[Sample]) -> list[float]:
     couples = pairs(samples, references)
-    values = ((metric.slowness(one), metric.slowness(other)) for one, other in couples)
-    return [math.log(one / other) for one, other in values if one and other]
+    values = (
+        (metric.slowness(sample), metric.slowness(reference)) for sample, reference in couples
+    )
+    return [
+        math.log(slowness / reference_slowness)
+        for slowness, reference_slowness in values
+        if slowness and reference_slowness
+    ]
 
 
 def column(
@@ -283,8 +295,8 @@ def column(
     verdicts = {v.candidate: v for v in campaign.boundary.verdicts} if campaign.boundary else {}
     reference = next((c for c in line if any(s.valid for s in groups.get(c, ()))), None)
     ratios = _ratios(campaign.metric, groups, reference)
-    known = next((w for w in matrix.workloads if w.id == campaign.workload_id), None)
-    workload = next((s.workload for s in samples if s.workload), known)
+    workload_named = next((w for w in matrix.workloads if w.id == campaign.workload_id), None)
+    workload = next((s.workload for s in samples if s.workload), workload_named)
     return Column(
         campaign_id=campaign.id,
         workload_id=campaign.workload_id,
@@ -299,7 +311,11 @@ def column(
             _observed(
                 candidate,
                 groups.get(candidate, ()),
-                {metric: each[candidate] for metric, each in ratios.items() if candidate in each},
+                {
+                    metric: metric_ratios[candidate]
+                    for metric, metric_ratios in ratios.items()
+                    if candidate in metric_ratios
+                },
                 verdicts.get(candidate),
                 campaign,
             )
@@ -336,7 +352,9 @@ def _ratios(
 ) -> Mapping[str, dict[str, Estimate]]:
     """Ratios by the metric that decides or that reasons are given from, then by candidate."""
     metrics = dict.fromkeys((find_metric(decider), COST, RATE))
-    return {each.name: ratios(each, groups, groups.get(reference or "", ())) for each in metrics}
+    return {
+        metric.name: ratios(metric, groups, groups.get(reference or "", ())) for metric in metrics
+    }
 
 
 def _judged(boundary: Boundary | None, verdict: Verdict | None) -> dict[str, Estimate]:

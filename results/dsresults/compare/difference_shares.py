@@ -106,14 +106,14 @@ class DifferenceShares(Value):
                 *self.notes,
                 *(
                     Section(
-                        title=(code(each.workload), f": {each.title}"),
+                        title=(code(workload.workload), f": {workload.title}"),
                         parts=[
-                            *_shares(each),
-                            *_arms(each),
-                            *(() if profiles else _seen(self, each)),
+                            *_shares(workload),
+                            *_arms(workload),
+                            *(() if profiles else _seen(self, workload)),
                         ],
                     )
-                    for each in self.workloads
+                    for workload in self.workloads
                 ),
                 *(
                     [Section(title="Cannot be made", parts=[Bullets(items=impossible)])]
@@ -127,41 +127,44 @@ class DifferenceShares(Value):
         )
 
 
-def answers(found: DifferenceShares) -> tuple[str, ...]:
+def answers(shares: DifferenceShares) -> tuple[str, ...]:
     """One sentence for each workload."""
-    return tuple(_answer(found, each) for each in found.workloads)
+    return tuple(_answer(shares, load) for load in shares.workloads)
 
 
-def _answer(found: DifferenceShares, each: WorkloadShares) -> str:
+def _answer(difference: DifferenceShares, load: WorkloadShares) -> str:
     """One sentence."""
-    shares = each.shares
+    shares = load.shares
     begin = (
-        f"{each.workload}: {found.slow} costs {times(shares.total.value)} the CPU time of "
-        f"{found.fast} ({_range(shares.total)})"
+        f"{load.workload}: {difference.slow} costs {times(shares.total.value)} the CPU time of "
+        f"{difference.fast} ({_range(shares.total)})"
     )
     if not shares.differs:
         return f"{begin}: no difference to explain"
     if not shares.shares:
         return f"{begin}; none of it can be separated, as no mixed arm can be made"
-    if len(each.factors) == 1:
-        return f"{begin}; nothing can be separated: all of it is {each.factors[SERVER]}"
-    parts = (f"{each.factors[one.factor]} {_factor(one.ratio.value)}" for one in shares.shares)
+    if len(load.factors) == 1:
+        return f"{begin}; nothing can be separated: all of it is {load.factors[SERVER]}"
+    parts = (
+        f"{load.factors[share.factor]} {_factor(share.ratio.value)}" for share in shares.shares
+    )
     order = "" if shares.whole else " (in one order only)"
     return f"{begin}: {', '.join(parts)}{order}"
 
 
-def _shares(each: WorkloadShares) -> Iterator[Content]:
-    shares = each.shares
+def _shares(load: WorkloadShares) -> Iterator[Content]:
+    shares = load.shares
     rows = [
         (
-            each.factors[one.factor],
-            f"{spelled(one.ratio)}{_unseen(one.ratio)}",
-            f"{one.percent:.0f} %",
+            load.factors[interaction.factor],
+            f"{spelled(interaction.ratio)}{_unseen(interaction.ratio)}",
+            f"{interaction.percent:.0f} %",
         )
-        for one in shares.shares
+        for interaction in shares.shares
     ]
     rows += [
-        (TOGETHER, f"{spelled(one.ratio)}{_unseen(one.ratio)}", "") for one in shares.interactions
+        (TOGETHER, f"{spelled(interaction.ratio)}{_unseen(interaction.ratio)}", "")
+        for interaction in shares.interactions
     ]
     if shares.differs:
         rows.append(("unexplained", _factor(shares.unexplained), ""))
@@ -176,12 +179,12 @@ def _shares(each: WorkloadShares) -> Iterator[Content]:
     if shares.shares and not shares.whole:
         orders = " or ".join(", then ".join(order) for order in shares.orders)
         yield f"Only in the order {orders}: the later share has what both do only together."
-    for factor, texts in each.meanings.items():
+    for factor, texts in load.meanings.items():
         yield from (f"{factor}: {text}" for text in texts)
 
 
-def _arms(each: WorkloadShares) -> Iterator[Content]:
-    parts = [factor for factor in each.factors if factor != SERVER]
+def _arms(load: WorkloadShares) -> Iterator[Content]:
+    parts = [factor for factor in load.factors if factor != SERVER]
     yield Table(
         kind="changes",
         caption="What was measured: each arm is one row's server, with what the other row stores "
@@ -195,17 +198,17 @@ def _arms(each: WorkloadShares) -> Iterator[Content]:
                 str(arm.runs),
                 percent(arm.varies_pct),
             )
-            for arm in each.arms
+            for arm in load.arms
         ],
     )
 
 
-def _seen(shares: DifferenceShares, each: WorkloadShares) -> Iterator[Content]:
+def _seen(shares: DifferenceShares, load: WorkloadShares) -> Iterator[Content]:
     """What runs of their own showed of both servers, where they were asked for."""
     sides = (shares.fast, shares.slow)
     for title, changes in (
-        ("own CPU time, µs per operation", each.functions),
-        ("own instructions per operation", each.instructions),
+        ("own CPU time, µs per operation", load.functions),
+        ("own instructions per operation", load.instructions),
     ):
         if changes:
             yield Table(
@@ -216,9 +219,9 @@ def _seen(shares: DifferenceShares, each: WorkloadShares) -> Iterator[Content]:
                     for change in changes
                 ],
             )
-    if each.times:
-        yield times_table(sides, each.times)
-    yield from (f"Not seen: {why}" for why in each.unprofiled)
+    if load.times:
+        yield times_table(sides, load.times)
+    yield from (f"Not seen: {why}" for why in load.unprofiled)
 
 
 MOST_SETTINGS = 20
@@ -230,19 +233,19 @@ def _settings(shares: DifferenceShares) -> Iterator[Content]:
     if not shares.configuration:
         return
     sides = (shares.fast, shares.slow)
-    rows = [(code(each.name), each.fast, each.slow) for each in shares.configuration]
-    both = [(code(each.name), each.fast[:MOST_LETTERS], each.slow[:MOST_LETTERS])
-            for each in shares.configuration if each.fast and each.slow]  # fmt: skip
+    rows = [(code(setting.name), setting.fast, setting.slow) for setting in shares.configuration]
+    common = [(code(setting.name), setting.fast[:MOST_LETTERS], setting.slow[:MOST_LETTERS])
+            for setting in shares.configuration if setting.fast and setting.slow]  # fmt: skip
     counts = {
-        "more that both have": len(both[MOST_SETTINGS:]),
-        f"that only {shares.fast} has": sum(not each.slow for each in shares.configuration),
-        f"that only {shares.slow} has": sum(not each.fast for each in shares.configuration),
+        "more that both have": len(common[MOST_SETTINGS:]),
+        f"that only {shares.fast} has": sum(not setting.slow for setting in shares.configuration),
+        f"that only {shares.slow} has": sum(not setting.fast for setting in shares.configuration),
     }
-    more = ", ".join(f"{number} {which}" for which, number in counts.items() if number)
+    more = ", ".join(f"{number} {noun}" for noun, number in counts.items() if number)
     yield Section(
         title="Settings in force that differ",
         parts=(
-            Table(kind="changes", columns=("setting", *sides), rows=both[:MOST_SETTINGS]),
+            Table(kind="changes", columns=("setting", *sides), rows=common[:MOST_SETTINGS]),
             *([f"And {more}: --json has all."] if more else []),
             *([_all_settings(rows, sides)] if more else []),
         ),
@@ -268,7 +271,7 @@ def changed_settings(
         for name in sorted(fast.keys() | slow.keys())
         if fast.get(name, "") != slow.get(name, "")
     )
-    return tuple(sorted(changed, key=lambda each: not (each.fast and each.slow)))
+    return tuple(sorted(changed, key=lambda setting: not (setting.fast and setting.slow)))
 
 
 def _unseen(ratio: Estimate) -> str:

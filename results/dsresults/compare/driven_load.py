@@ -85,7 +85,7 @@ class DrivenLoad(Value):
 
     @property
     def rate_per_s(self) -> float:
-        return sum(each.rate_per_s for each in self.workers)
+        return sum(worker.rate_per_s for worker in self.workers)
 
 
 def is_whole(report: LoadReport, asked_s: float) -> bool:
@@ -98,9 +98,9 @@ def worker_heard(
 ) -> tuple[WorkerFigures, LoadReport]:
     """A worker's figures from all that it said; up to its last whole second if it did not end."""
     seconds = LiveSeconds(load)
-    heard = [each for line in text.splitlines() if (each := seconds.hear(line))]
+    reports = [second_report for line in text.splitlines() if (second_report := seconds.hear(line))]
     last = load.parse(text)
-    report = last if last.verified else replace(LoadReport.joined(heard), verified=True)
+    report = last if last.verified else replace(LoadReport.joined(reports), verified=True)
     lines = [line for line in text.splitlines() if not line.startswith(NOW)]
     end = WorkerEnd.DIED
     if is_whole(last, asked_s):
@@ -108,7 +108,7 @@ def worker_heard(
     elif stopped or (lines and lines[-1] == STOPPED):
         end = WorkerEnd.STOPPED
     active_s, cpu_us = report.active_s or 0.0, report.client_cpu_us or 0.0
-    bound_s = sum(_bound(each) for each in heard)
+    bound_s = sum(_bound(report) for report in reports)
     figures = WorkerFigures(
         name=name,
         end=end,
@@ -119,7 +119,7 @@ def worker_heard(
         waited_pct=_percent(report.starved_us, active_s),
         ceiling_per_s=1e6 * report.total / cpu_us if report.total and cpu_us else None,
         bound_s=bound_s,
-        objections=tuple(_objections(load, name, report, end, lines, log, bound_s, len(heard))),
+        objections=tuple(_objections(load, name, report, end, lines, log, bound_s, len(reports))),
         log=log,
     )
     return figures, report
@@ -132,8 +132,8 @@ def _bound(second: LoadReport) -> bool:
     return waited or load_bound(second.client_cpu_us, active_s, 1, second.starved_us)
 
 
-def _percent(us: float, of_s: float) -> float:
-    return us / of_s / 1e4 if of_s else 0.0
+def _percent(time_us: float, of_s: float) -> float:
+    return time_us / of_s / 1e4 if of_s else 0.0
 
 
 def _objections(
@@ -156,39 +156,39 @@ def _objections(
 
 def last_words(lines: Sequence[str]) -> str:
     """What a worker said of its end: its own reason, if it gave one."""
-    said = [line.strip() for line in lines if line.strip()]
-    own = [line for line in said if line.startswith(("failed ", "error "))]
-    return "; ".join((own or said)[-LAST_LINES:]) or "it said nothing"
+    words = [line.strip() for line in lines if line.strip()]
+    own = [line for line in words if line.startswith(("failed ", "error "))]
+    return "; ".join((own or words)[-LAST_LINES:]) or "it said nothing"
 
 
 def driven_load(
     target: str,
     title: str,
     asked_per_s: float | None,
-    heard: Sequence[tuple[WorkerFigures, LoadReport]],
+    heard_workers: Sequence[tuple[WorkerFigures, LoadReport]],
     server_cpu_us: float | None,
     objections: Sequence[str] = (),
     *,
     interrupted: bool = False,
 ) -> DrivenLoad:
     """The workers together; ``objections`` are what was seen elsewhere."""
-    workers = tuple(figures for figures, _ in heard)
-    all_of = LoadReport.joined([report for _, report in heard])
+    workers = tuple(figures for figures, _ in heard_workers)
+    joined = LoadReport.joined([report for _, report in heard_workers])
     errors = Counter[str]()
-    for each in workers:
-        errors.update(each.errors)
-    operations = all_of.total or 0
-    why = [*objections, *(each for worker in workers for each in worker.objections)]
+    for worker in workers:
+        errors.update(worker.errors)
+    operations = joined.total or 0
+    why = [*objections, *(objection for worker in workers for objection in worker.objections)]
     if not operations:
         why.append("no operation was answered")
     return DrivenLoad(
         target=target,
         title=title,
         asked_per_s=asked_per_s,
-        seconds=max((each.seconds for each in workers), default=0.0),
+        seconds=max((worker.seconds for worker in workers), default=0.0),
         operations=operations,
         errors=dict(errors),
-        kinds=tuple(kind_figures(kind, each) for kind, each in all_of.latencies.items()),
+        kinds=tuple(kind_figures(kind, latencies) for kind, latencies in joined.latencies.items()),
         workers=workers,
         server_cpu_us=server_cpu_us / operations if server_cpu_us and operations else None,
         objections=tuple(dict.fromkeys(why)),
@@ -201,7 +201,9 @@ def kind_figures(kind: str, latencies: Latencies) -> KindFigures:
     return KindFigures(
         kind=kind,
         operations=latencies.count,
-        percentiles_us={f"{each:g}": latencies.at_us(each) for each in PERCENTILES},
+        percentiles_us={
+            f"{percentile:g}": latencies.at_us(percentile) for percentile in PERCENTILES
+        },
         max_us=latencies.at_us(100),
         latencies=latencies,
     )
@@ -211,16 +213,18 @@ def told_load(load: DrivenLoad) -> Iterator[str]:
     """The load as text, a line at a time."""
     noun = counted(len(load.workers), "worker")
     yield f"{load.target}, {load.title}: {noun}, {load.seconds:.1f} s"
-    asked = f" of {significant(load.asked_per_s)} asked for" if load.asked_per_s else ""
+    asked_rate = f" of {significant(load.asked_per_s)} asked for" if load.asked_per_s else ""
     cost = (
         f"; {milliseconds(load.server_cpu_us)} of the server's CPU each"
         if load.server_cpu_us
         else ""
     )
-    yield f"{whole(load.operations)} operations, {significant(load.rate_per_s)}/s{asked}{cost}"
-    for each in load.kinds:
-        at = (f"p{name} {milliseconds(us)}" for name, us in each.percentiles_us.items())
-        yield f"  {each.kind}: {', '.join((*at, f'max {milliseconds(each.max_us)}'))}"
+    yield f"{whole(load.operations)} operations, {significant(load.rate_per_s)}/s{asked_rate}{cost}"
+    for kind in load.kinds:
+        percentiles = (
+            f"p{name} {milliseconds(time_us)}" for name, time_us in kind.percentiles_us.items()
+        )
+        yield f"  {kind.kind}: {', '.join((*percentiles, f'max {milliseconds(kind.max_us)}'))}"
     for words, count in load.errors.items():
         yield f"  failed {whole(count)} times: {words}"
     for worker in load.workers:

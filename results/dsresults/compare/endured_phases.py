@@ -86,7 +86,9 @@ class EndurancePhase(Value):
 
     def at(self, percent: float) -> Percentile | None:
         """None where fewer than five operations took longer."""
-        return next((each for each in self.percentiles if each.percent == percent), None)
+        return next(
+            (percentile for percentile in self.percentiles if percentile.percent == percent), None
+        )
 
 
 class EnduranceMoment(Value):
@@ -157,40 +159,44 @@ def endured_phase(
     share_pct: float, asked_per_s: float, samples: Sequence[Sample]
 ) -> EndurancePhase:
     """A run with failed operations is not valid, and counts here all the same."""
-    taken = sorted(samples, key=lambda sample: sample.started_at)
-    used = [sample for sample in taken if sample.valid]
-    wrong = [why for sample in taken for why in (*sample.invalid, *sample.disturbed)]
-    timed = [sample for sample in used if sample.latencies]
+    ordered = sorted(samples, key=lambda sample: sample.started_at)
+    usable = [sample for sample in ordered if sample.valid]
+    wrong = [why for sample in ordered for why in (*sample.invalid, *sample.disturbed)]
+    timed = [sample for sample in usable if sample.latencies]
     curve = latency_curve("", [whole_times(sample) for sample in timed])
-    memory = [value for sample in used if (value := sample.value(MEMORY.name)) is not None]
-    costs = [value for sample in used if (value := sample.value(CPU.name)) is not None]
+    memory = [value for sample in usable if (value := sample.value(MEMORY.name)) is not None]
+    costs = [value for sample in usable if (value := sample.value(CPU.name)) is not None]
     return EndurancePhase(
         share_pct=share_pct,
         asked_per_s=asked_per_s,
-        runs=len(taken),
-        unusable=len(taken) - len(used),
+        runs=len(ordered),
+        unusable=len(ordered) - len(usable),
         why="; ".join(dict.fromkeys(wrong)),
-        operations=sum(sample.operations for sample in taken),
-        failed=sum(sample.errors for sample in taken),
+        operations=sum(sample.operations for sample in ordered),
+        failed=sum(sample.errors for sample in ordered),
         mean_us=_mean_us(timed),
         percentiles=tuple(p for p in curve.percentiles if p.percent in IN_TABLE) if curve else (),
         max_us=curve.max_us if curve else None,
         cpu_us=statistics.median(costs) if costs else None,
         memory_mib=(memory[0], memory[-1]) if memory else None,
-        drifts=tuple(_drifts(used)),
-        moments=tuple(_moment(sample) for sample in used),
+        drifts=tuple(_drifts(usable)),
+        moments=tuple(_moment(sample) for sample in usable),
     )
 
 
 def _mean_us(samples: Sequence[Sample]) -> float | None:
     if not samples:
         return None
-    return Latencies.merged(each for one in samples for each in one.latencies.values()).mean_us
+    return Latencies.merged(
+        latencies for sample in samples for latencies in sample.latencies.values()
+    ).mean_us
 
 
 def _drifts(samples: Sequence[Sample]) -> Iterator[Drift]:
     for metric in DRIFTING:
-        read = [(_hours(one), value) for one in samples if (value := one.value(metric.name))]
+        read = [
+            (_hours(sample), value) for sample in samples if (value := sample.value(metric.name))
+        ]
         if len(read) >= FEWEST:
             yield _drift(metric, [hour for hour, _ in read], [value for _, value in read])
 
@@ -198,13 +204,13 @@ def _drifts(samples: Sequence[Sample]) -> Iterator[Drift]:
 def _drift(metric: Metric, hours: Sequence[float], values: Sequence[float]) -> Drift:
     from scipy.stats import theilslopes  # noqa: PLC0415 - takes a second
 
-    found = theilslopes(values, hours, alpha=LEVEL)
+    slope = theilslopes(values, hours, alpha=LEVEL)
     return Drift(
         metric=metric.label,
         unit=metric.unit,
-        per_hour=float(found.slope),
-        low=float(found.low_slope),
-        high=float(found.high_slope),
+        per_hour=float(slope.slope),
+        low=float(slope.low_slope),
+        high=float(slope.high_slope),
         of=statistics.median(values),
     )
 
@@ -245,15 +251,15 @@ def endurance_of(
     phases: Sequence[EndurancePhase],
 ) -> Endurance:
     """The whole of it, with the moments of its first and last run."""
-    begun = [moment.started_at for phase in phases for moment in phase.moments]
+    begin_times = [moment.started_at for phase in phases for moment in phase.moments]
     return Endurance(
         row=row,
         workload_id=workload_id,
         title=title,
         capacity_per_s=capacity_per_s,
         connections=connections,
-        measured_from=min(begun, default=""),
-        measured_until=max(begun, default=""),
+        measured_from=min(begin_times, default=""),
+        measured_until=max(begin_times, default=""),
         phases=tuple(phases),
     )
 
@@ -283,7 +289,7 @@ def _table(phases: Sequence[EndurancePhase]) -> Table:
 def _line(phase: EndurancePhase) -> tuple[Content, ...]:
     memory = phase.memory_mib
     drifts = [str(drift) for drift in phase.drifts if drift.seen]
-    seen = "; ".join(drifts) or ("nothing seen" if phase.drifts else UNKNOWN)
+    drift_text = "; ".join(drifts) or ("nothing seen" if phase.drifts else UNKNOWN)
     return (
         f"{phase.share_pct:g}",
         significant(phase.asked_per_s),
@@ -295,7 +301,7 @@ def _line(phase: EndurancePhase) -> tuple[Content, ...]:
         or_dash(phase.max_us and phase.max_us / 1000),
         or_dash(phase.cpu_us),
         " to ".join(map(significant, memory)) if memory else UNKNOWN,
-        quiet(seen),
+        quiet(drift_text),
     )
 
 
@@ -326,15 +332,17 @@ def _charts(endurance: Endurance) -> Iterator[Chart]:
         ]
 
     latency = {"p50": course(lambda m: _ms(m.p50_us)), "p99": course(lambda m: _ms(m.p99_us))}
-    for what, unit, courses in (
+    for title, unit, courses in (
         ("latency of each run", " ms", latency),
         ("CPUs busy", "", {endurance.row: course(lambda m: m.cpus_busy)}),
         ("memory", " MiB", {endurance.row: course(lambda m: m.memory_mib)}),
     ):
-        drawn = {name: points for name, points in courses.items() if len(points) >= FEWEST_MOMENTS}
-        if drawn:
+        drawn_courses = {
+            name: points for name, points in courses.items() if len(points) >= FEWEST_MOMENTS
+        }
+        if drawn_courses:
             yield course_chart(
-                endurance.workload_id, what, drawn, unit=unit, marks=marks,
+                endurance.workload_id, title, drawn_courses, unit=unit, marks=marks,
                 across_title="per cent of the top rate, from where a phase begins",
             )  # fmt: skip
 
@@ -343,5 +351,9 @@ def _at_s(moment: EnduranceMoment) -> float:
     return datetime.fromisoformat(moment.started_at).timestamp()
 
 
-def _ms(us: float | None) -> CoursePoint | None:
-    return None if us is None else CoursePoint(at_s=0, middle=us / 1e3, low=us / 1e3, high=us / 1e3)
+def _ms(time_us: float | None) -> CoursePoint | None:
+    return (
+        None
+        if time_us is None
+        else CoursePoint(at_s=0, middle=time_us / 1e3, low=time_us / 1e3, high=time_us / 1e3)
+    )

@@ -83,8 +83,8 @@ def factor_shares(factors: Sequence[str], turns: Sequence[Logs]) -> FactorShares
         factor: [_share(factor, orders, turn) for turn in turns]
         for factor in (factors if differs and orders else ())
     }
-    whole = math.log(total.value)
-    means = {factor: statistics.fmean(each) for factor, each in logs.items()}
+    total_log = math.log(total.value)
+    means = {factor: statistics.fmean(values) for factor, values in logs.items()}
     return FactorShares(
         turns=len(turns),
         total=total,
@@ -92,10 +92,10 @@ def factor_shares(factors: Sequence[str], turns: Sequence[Logs]) -> FactorShares
         shares=tuple(
             FactorShare(
                 factor=factor,
-                ratio=_estimate(each, picks),
-                percent=100 * means[factor] / whole,
+                ratio=_estimate(values, picks),
+                percent=100 * means[factor] / total_log,
             )
-            for factor, each in logs.items()
+            for factor, values in logs.items()
         ),
         unexplained=1.0 if logs else total.value,
         interactions=tuple(_interactions(factors, turns, picks)) if logs else (),
@@ -127,22 +127,35 @@ def _interactions(
     factors: Sequence[str], turns: Sequence[Logs], picks: Picks
 ) -> Iterator[Interaction]:
     """Of each pair, as a mean over the states of the other factors; where all were measured."""
-    for one, other in combinations(factors, 2):
-        rest = [each for each in factors if each not in {one, other}]
-        around = [frozenset(some) for n in range(len(rest) + 1) for some in combinations(rest, n)]
-        corners = [each | {one, other} for each in around]
-        if all(corner - gone in turns[0] for corner in corners for gone in _gone(one, other)):
-            logs = [math.fsum(_both(turn, one, other, around)) / len(around) for turn in turns]
-            yield Interaction(factors=(one, other), ratio=_estimate(logs, picks))
+    for first, second in combinations(factors, 2):
+        further = [factor for factor in factors if factor not in {first, second}]
+        around = [
+            frozenset(subset)
+            for n in range(len(further) + 1)
+            for subset in combinations(further, n)
+        ]
+        corners = [state | {first, second} for state in around]
+        if all(
+            corner - corner_part in turns[0]
+            for corner in corners
+            for corner_part in _gone(first, second)
+        ):
+            logs = [math.fsum(_both(turn, first, second, around)) / len(around) for turn in turns]
+            yield Interaction(factors=(first, second), ratio=_estimate(logs, picks))
 
 
-def _gone(one: str, other: str) -> tuple[State, ...]:
-    return frozenset(), frozenset({one}), frozenset({other}), frozenset({one, other})
+def _gone(first: str, second: str) -> tuple[State, ...]:
+    return frozenset(), frozenset({first}), frozenset({second}), frozenset({first, second})
 
 
-def _both(turn: Logs, one: str, other: str, around: Sequence[State]) -> Iterator[float]:
+def _both(turn: Logs, first: str, second: str, around: Sequence[State]) -> Iterator[float]:
     for arm in around:
-        yield from (turn[arm], -turn[arm | {one}], -turn[arm | {other}], turn[arm | {one, other}])
+        yield from (
+            turn[arm],
+            -turn[arm | {first}],
+            -turn[arm | {second}],
+            turn[arm | {first, second}],
+        )
 
 
 def _resampled(turns: int) -> Picks:

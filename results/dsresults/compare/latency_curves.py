@@ -49,11 +49,13 @@ def percentile_cell(percentile: Percentile | None) -> Content:
     """Return it in milliseconds, with the lowest and highest of the samples."""
     if percentile is None:
         return UNKNOWN
-    shown = significant(percentile.us / 1000)
+    middle = significant(percentile.us / 1000)
     if percentile.low_us is None or percentile.high_us is None:
-        return shown
-    low, high = (significant(us / 1000) for us in (percentile.low_us, percentile.high_us))
-    return (shown, quiet(f"{low} to {high}"))
+        return middle
+    low, high = (
+        significant(bound_us / 1000) for bound_us in (percentile.low_us, percentile.high_us)
+    )
+    return (middle, quiet(f"{low} to {high}"))
 
 
 class LatencyCurve(Value):
@@ -70,7 +72,9 @@ class LatencyCurve(Value):
 
     def at(self, percent: float) -> Percentile | None:
         """None where it has too few operations."""
-        return next((each for each in self.percentiles if each.percent == percent), None)
+        return next(
+            (percentile for percentile in self.percentiles if percentile.percent == percent), None
+        )
 
 
 class OperationLatencies(Value):
@@ -94,7 +98,11 @@ def latency_curves(
         for latencies in _of_column(
             column,
             comparison.line,
-            [each for each in samples if each.campaign_id == column.campaign_id and each.valid],
+            [
+                sample
+                for sample in samples
+                if sample.campaign_id == column.campaign_id and sample.valid
+            ],
         )
     )
 
@@ -102,22 +110,26 @@ def latency_curves(
 def _of_column(
     column: Column, line: tuple[str, ...], samples: Sequence[Sample]
 ) -> Iterable[OperationLatencies]:
-    told = {sample.id: _told(sample) for sample in samples}
-    for operation in dict.fromkeys(kind for known in told.values() for kind in known):
-        kept = [sample for sample in samples if operation in told[sample.id]]
-        groups = ((name, [s for s in kept if s.candidate_id == name]) for name in line)
-        found = [
-            latency_curve(name, [told[sample.id][operation] for sample in group])
+    latencies_by_sample = {sample.id: _told(sample) for sample in samples}
+    for operation in dict.fromkeys(
+        kind for latencies in latencies_by_sample.values() for kind in latencies
+    ):
+        timed_samples = [
+            sample for sample in samples if operation in latencies_by_sample[sample.id]
+        ]
+        groups = ((name, [s for s in timed_samples if s.candidate_id == name]) for name in line)
+        all_curves = [
+            latency_curve(name, [latencies_by_sample[sample.id][operation] for sample in group])
             for name, group in groups
             if group
         ]
-        if curves := tuple(curve for curve in found if curve is not None):
+        if curves := tuple(curve for curve in all_curves if curve is not None):
             yield OperationLatencies(
                 campaign_id=column.campaign_id,
                 workload_id=column.workload_id,
                 operation=operation,
-                scheduled=kept[0].scheduled and operation in kept[0].latencies,
-                since=_since(kept[0], operation),
+                scheduled=timed_samples[0].scheduled and operation in timed_samples[0].latencies,
+                since=_since(timed_samples[0], operation),
                 curves=curves,
             )
 
@@ -134,28 +146,32 @@ def _since(sample: Sample, operation: str) -> str:
 
 def _told(sample: Sample) -> Mapping[str, Latencies]:
     """All histograms of a sample: where a schedule says when operations are due, three kinds."""
-    sent = {f"{kind} once sent": times for kind, times in sample.sent.items()}
-    return {**sample.latencies, **sent, **({LATENESS: sample.late} if sample.late else {})}
+    sent_latencies = {f"{kind} once sent": times for kind, times in sample.sent.items()}
+    return {
+        **sample.latencies,
+        **sent_latencies,
+        **({LATENESS: sample.late} if sample.late else {}),
+    }
 
 
 def latency_curve(candidate: str, histograms: Sequence[Latencies]) -> LatencyCurve | None:
     """None where none of them has an operation; one of each sample."""
-    parts = [_counts(each) for each in histograms]
+    parts = [_counts(histogram) for histogram in histograms]
     read = [Ranked(part) for part in parts if part]
     if not read:
         return None
     # Sums of counts: as exact as a merged histogram, and a fifth of its time.
-    whole = Ranked(sum((Counter(part) for part in parts if part), Counter()))
+    together = Ranked(sum((Counter(part) for part in parts if part), Counter()))
     return LatencyCurve(
         candidate=candidate,
         samples=len(read),
-        operations=whole.operations,
-        max_us=whole.times[-1],
+        operations=together.operations,
+        max_us=together.times[-1],
         unread=sum(part is None for part in parts),
         percentiles=tuple(
-            _percentile(percent, whole, read)
+            _percentile(percent, together, read)
             for percent in PERCENTS
-            if whole.slower(percent) >= FEWEST_SLOWER
+            if together.slower(percent) >= FEWEST_SLOWER
         ),
     )
 
@@ -168,13 +184,13 @@ def _counts(times: Latencies) -> Mapping[int, int] | None:
         return None
 
 
-def _percentile(percent: float, whole: Ranked, parts: Sequence[Ranked]) -> Percentile:
+def _percentile(percent: float, together: Ranked, parts: Sequence[Ranked]) -> Percentile:
     """The samples' lowest and highest enclose that of all: none of them is left out."""
-    us = whole.at(percent)
+    time_us = together.at(percent)
     if len(parts) < 2 or any(part.slower(percent) < 1 for part in parts):
-        return Percentile(percent=percent, us=us)
+        return Percentile(percent=percent, us=time_us)
     ends = [part.at(percent) for part in parts]
-    return Percentile(percent=percent, us=us, low_us=min(ends), high_us=max(ends))
+    return Percentile(percent=percent, us=time_us, low_us=min(ends), high_us=max(ends))
 
 
 class Ranked:
@@ -206,8 +222,8 @@ def drawn_curves(
     """Return those that are lines; of many, the ends of the line and both sides of its step."""
     curves = [curve for curve in latencies.curves if len(curve.percentiles) > 1]
     names = [curve.candidate for curve in curves]
-    wanted = comparison.drawn(latencies.campaign_id, names, MOST_LINES)
-    return tuple(curve for curve in curves if curve.candidate in wanted)
+    drawn_names = comparison.drawn(latencies.campaign_id, names, MOST_LINES)
+    return tuple(curve for curve in curves if curve.candidate in drawn_names)
 
 
 def percentile_chart(latencies: OperationLatencies, curves: Sequence[LatencyCurve]) -> Chart | None:
@@ -215,32 +231,36 @@ def percentile_chart(latencies: OperationLatencies, curves: Sequence[LatencyCurv
     if not curves:
         return None
     reached = [percentile for curve in curves for percentile in curve.percentiles]
-    times = [us for p in reached for us in (p.us, p.low_us, p.high_us) if us]
+    times = [time_us for p in reached for time_us in (p.us, p.low_us, p.high_us) if time_us]
     return line_chart(
         title=f"Latency of {latencies.operation} by percentile, {latencies.workload_id}",
         caption=f"{latencies.workload_id}, {latencies.operation}",
         across=percent_axis(max(percentile.percent for percentile in reached)),
-        up=log_axis(times, lambda us: f"{us / 1000:g} ms"),
+        up=log_axis(times, lambda time_us: f"{time_us / 1000:g} ms"),
         lines=[_chart_line(curve, number) for number, curve in enumerate(curves)],
     )
 
 
 def _chart_line(curve: LatencyCurve, number: int) -> ChartLine:
     """Its band goes along the highest of the samples, and back along the lowest."""
-    known = [(p.percent, p.low_us, p.high_us) for p in curve.percentiles]
+    bounds = [(p.percent, p.low_us, p.high_us) for p in curve.percentiles]
     return ChartLine(
         name=short_name(curve.candidate),
         title=f"{curve.candidate}: {_curve_words(curve)}",
         points=[(percentile.percent, percentile.us) for percentile in curve.percentiles],
         band=[
-            *((percent, high) for percent, _, high in known if high),
-            *((percent, low) for percent, low, _ in reversed(known) if low),
+            *((percent, high) for percent, _, high in bounds if high),
+            *((percent, low) for percent, low, _ in reversed(bounds) if low),
         ],
         pattern=number,
     )
 
 
 def _curve_words(curve: LatencyCurve) -> str:
-    known = ((percent, curve.at(percent)) for percent in (50.0, 99.0))
-    said = [f"{percent:g} % within {milliseconds(at.us)}" for percent, at in known if at]
-    return ", ".join((*said, f"longest {milliseconds(curve.max_us)}"))
+    percentiles = ((percent, curve.at(percent)) for percent in (50.0, 99.0))
+    phrases = [
+        f"{percent:g} % within {milliseconds(percentile.us)}"
+        for percent, percentile in percentiles
+        if percentile
+    ]
+    return ", ".join((*phrases, f"longest {milliseconds(curve.max_us)}"))

@@ -79,7 +79,9 @@ class LoadLevel(Value):
 
     def at(self, percent: float) -> Percentile | None:
         """None where fewer than five operations took longer."""
-        return next((each for each in self.percentiles if each.percent == percent), None)
+        return next(
+            (percentile for percentile in self.percentiles if percentile.percent == percent), None
+        )
 
 
 def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLevel:
@@ -90,8 +92,12 @@ def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLev
         return LoadLevel(asked_per_s=asked_per_s, note=note, by_load=by_load, failed=not by_load)
     reached = [sample.value(RATE.name) or 0.0 for sample in valid]
     curve = latency_curve(row, [whole_times(sample) for sample in valid if sample.latencies])
-    shown = tuple(each for each in curve.percentiles if each.percent in IN_TABLE) if curve else ()
-    enough = any(each.percent == 99.0 for each in shown)
+    percentiles_shown = (
+        tuple(percentile for percentile in curve.percentiles if percentile.percent in IN_TABLE)
+        if curve
+        else ()
+    )
+    enough = any(percentile.percent == 99.0 for percentile in percentiles_shown)
     bound = 2 * sum(sample.load_bound for sample in valid) > len(valid)
     return LoadLevel(
         asked_per_s=asked_per_s,
@@ -100,7 +106,7 @@ def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLev
         reached_low=min(reached),
         reached_high=max(reached),
         p99_us=_median(valid, lambda sample: sample.value(LATENCY_P99.name)) if enough else None,
-        percentiles=shown,
+        percentiles=percentiles_shown,
         max_us=curve.max_us if curve else None,
         cpus=_median(valid, _cpus),
         note="the load was the limit at this level: it had no CPU left" if bound else "",
@@ -114,7 +120,7 @@ def _why_none(samples: Sequence[Sample]) -> tuple[str, bool]:
         return unusable(samples), False
     last = samples[-1]
     # What the load says of itself is an objection and an excuse; other disturbances only excuse.
-    own = [[why for why in each.disturbed if why in each.invalid] for each in samples]
+    own = [[why for why in sample.disturbed if why in sample.invalid] for sample in samples]
     if all(own):
         return f"the load was the limit at this level: {'; '.join(own[-1])} ({last.log})", True
     return unusable(samples), False
@@ -141,8 +147,8 @@ def _cpus(sample: Sample) -> float | None:
 
 
 def _median(samples: Sequence[Sample], value: Callable[[Sample], float | None]) -> float | None:
-    known = [found for found in map(value, samples) if found is not None]
-    return statistics.median(known) if known else None
+    amounts = [amount for amount in map(value, samples) if amount is not None]
+    return statistics.median(amounts) if amounts else None
 
 
 class Knee(Value):
@@ -171,14 +177,16 @@ class Knee(Value):
 
 def knee_of(levels: Sequence[LoadLevel]) -> Knee:
     """The knee by ``RULE``; where levels contradict each other, the interval is wider."""
-    known = sorted((each for each in levels if each.known), key=lambda each: each.asked_per_s)
-    if not known:
+    levels_known = sorted(
+        (level for level in levels if level.known), key=lambda level: level.asked_per_s
+    )
+    if not levels_known:
         return Knee(why="no level says anything of the row")
-    past = [_past(each, known[0]) for each in known]
-    rates = [each.asked_per_s for each in known]
-    kept = [at for at, why in enumerate(past) if not why]
-    first = next((at for at, why in enumerate(past) if why), len(past))
-    last_kept = max(kept, default=-1)
+    past = [_past(level, levels_known[0]) for level in levels_known]
+    rates = [level.asked_per_s for level in levels_known]
+    numbers_kept = [number for number, why in enumerate(past) if not why]
+    first = next((number for number, why in enumerate(past) if why), len(past))
+    last_kept = max(numbers_kept, default=-1)
     above = rates[first - 1] if first else None
     if first == len(past):
         return Knee(above_per_s=above)
@@ -206,8 +214,8 @@ def half_of(levels: Sequence[LoadLevel], knee: Knee) -> LoadLevel | None:
     if knee.above_per_s is None:
         return None
     half = knee.above_per_s / 2
-    known = (each for each in levels if each.known)
-    return min(known, key=lambda each: (abs(each.asked_per_s - half), each.asked_per_s))
+    levels_known = (level for level in levels if level.known)
+    return min(levels_known, key=lambda level: (abs(level.asked_per_s - half), level.asked_per_s))
 
 
 class RowLevels(Value):
@@ -355,29 +363,29 @@ def levels_chart(levels: LoadLevels) -> Chart | None:
         f"band is where the knee lies.{f' Not drawn: {left_out}.' if left_out else ''}",
         kind="levels",
         across=even_axis(highest, significant, "operations a second that were asked"),
-        up=_time_axis([us for line in lines for _, us in line.points]),
+        up=_time_axis([time_us for line in lines for _, time_us in line.points]),
         lines=lines,
     )
 
 
 def _time_axis(times_us: Sequence[float]) -> Axis:
-    return log_axis(times_us, lambda us: f"{us / 1000:g} ms")
+    return log_axis(times_us, lambda time_us: f"{time_us / 1000:g} ms")
 
 
 def _chart_line(row: RowLevels, number: int, percent: float) -> ChartLine:
     """One percentile over the levels; the knee is from the last level before it to the next."""
-    known = {
+    rates = {
         level.asked_per_s: reached.us for level in row.levels if (reached := level.at(percent))
     }
     low, high = row.knee.above_per_s or 0.0, row.knee.at_most_per_s
-    within = [] if high is None else [rate for rate in known if low <= rate <= high]
+    within = [] if high is None else [rate for rate in rates if low <= rate <= high]
     upper = percent == DRAWN[-1]
     return ChartLine(
         name=short_name(row.row) if upper else f"p{percent:g}",
         title=f"{row.row}, p{percent:g}; {row.knee}",
-        points=list(known.items()),
+        points=list(rates.items()),
         pattern=number,
         dots=True,
-        marked=[(rate, known[rate]) for rate in within] if upper else [],
+        marked=[(rate, rates[rate]) for rate in within] if upper else [],
         kind="" if upper else "typical",
     )

@@ -44,7 +44,7 @@ Run = tuple[Campaign, Sequence[Sample]]
 def run_pair(first: Run, second: Run) -> RunPair:
     """Pure."""
     grouped = [_grouped(samples) for _, samples in (first, second)]
-    both = [name for name in grouped[0] if name in grouped[1]]
+    common = [name for name in grouped[0] if name in grouped[1]]
     return RunPair(
         runs=(first[0].id, second[0].id),
         metric=first[0].metric,
@@ -54,11 +54,11 @@ def run_pair(first: Run, second: Run) -> RunPair:
             CandidatePair(
                 candidate=name, first=spreads(grouped[0][name]), second=spreads(grouped[1][name])
             )
-            for name in both
+            for name in common
         ),
         only=(
-            tuple(name for name in grouped[0] if name not in both),
-            tuple(name for name in grouped[1] if name not in both),
+            tuple(name for name in grouped[0] if name not in common),
+            tuple(name for name in grouped[1] if name not in common),
         ),
     )
 
@@ -84,8 +84,8 @@ def _warnings(first: Run, second: Run) -> Iterator[str]:
             yield f"{name} differ: {before or 'not known'}, then {after or 'not known'}"
     machines = [{sample.machine.id for sample in samples} for _, samples in (first, second)]
     if machines[0] != machines[1] and sides[0]["machine classes"] == sides[1]["machine classes"]:
-        told = (", ".join(sorted(each)) or "none" for each in machines)
-        yield f"other machines of the same class: {', then '.join(told)}"
+        classes = (", ".join(sorted(machine_ids)) or "none" for machine_ids in machines)
+        yield f"other machines of the same class: {', then '.join(classes)}"
 
 
 def _conditions(campaign: Campaign, samples: Sequence[Sample]) -> dict[str, str]:
@@ -93,12 +93,14 @@ def _conditions(campaign: Campaign, samples: Sequence[Sample]) -> dict[str, str]
     return {
         "machine classes": _told(_class(sample) for sample in samples),
         "settings": campaign.settings_id,
-        "what settings set": _told(each.settings[:12] for each in procedures),
+        "what settings set": _told(procedure.settings[:12] for procedure in procedures),
         "workloads": _told(
             f"{s.workload_id}{_parameters(s.workload) if s.workload else ''}" for s in samples
         ),
-        "procedures": _told(f"version {each.version}, {each.way}" for each in procedures),
-        "load generators": _told((each.loader or "")[:12] for each in procedures),
+        "procedures": _told(
+            f"version {procedure.version}, {procedure.way}" for procedure in procedures
+        ),
+        "load generators": _told((procedure.loader or "")[:12] for procedure in procedures),
         "deciding metrics": campaign.metric,
         "images": _told(f"{s.candidate_id} {s.image_key[:12]}" for s in samples),
     }
@@ -109,8 +111,8 @@ def _class(sample: Sample) -> str:
 
 
 def _parameters(workload: WorkloadBase) -> str:
-    known = workload.model_dump(mode="json", exclude={"id", "title", "file"})
-    return f" ({', '.join(f'{name} {value}' for name, value in known.items())})"
+    parameters = workload.model_dump(mode="json", exclude={"id", "title", "file"})
+    return f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})"
 
 
 def _told(parts: Iterator[str]) -> str:
@@ -119,23 +121,23 @@ def _told(parts: Iterator[str]) -> str:
 
 def pair_text(pair: RunPair) -> Iterator[str]:
     """Everything for a screen; warnings first."""
-    yield from (f"warning: {each}" for each in pair.warnings)
+    yield from (f"warning: {warning}" for warning in pair.warnings)
     for run, answer in zip(pair.runs, pair.answers, strict=True):
         yield f"{run}: {answer}"
     metrics = (pair.metric, CPU.name) if pair.metric == COST.name else (pair.metric,)
     for name in metrics:
         metric = find_metric(name)
         yield from ("", f"{metric.title}: median (lowest to highest), second over first")
-        for each in pair.candidates:
-            before, after = each.of(name)
+        for candidate in pair.candidates:
+            before, after = candidate.of(name)
             if before is None or after is None:
                 continue
             sides = (
                 f"{figure(metric, m.median)} ({figure(metric, m.low)} to {figure(metric, m.high)})"
                 for m in (before, after)
             )
-            told = ", then ".join(sides)
-            yield f"  {each.candidate}: {told}; {_ratio(before, after)}"
+            medians = ", then ".join(sides)
+            yield f"  {candidate.candidate}: {medians}; {_ratio(before, after)}"
     for run, names in zip(pair.runs, pair.only, strict=True):
         if names:
             yield f"only in {run}: {', '.join(names)}"

@@ -33,17 +33,19 @@ class SelfCheck(Value):
 
 def self_checks(metric: Metric, groups: Mapping[str, Sequence[Sample]]) -> tuple[SelfCheck, ...]:
     """Check every build that has been measured often enough."""
-    found = (_checked(name, _logs(metric, samples)) for name, samples in groups.items())
-    return tuple(check for check in found if check is not None)
+    self_checks_made = (_checked(name, _logs(metric, samples)) for name, samples in groups.items())
+    return tuple(check for check in self_checks_made if check is not None)
 
 
 def _logs(metric: Metric, samples: Iterable[Sample]) -> list[float]:
     """Compare runs that follow each other in one start of the lab: logarithms of their ratios."""
-    usable = metric.telling(each for each in samples if each.valid)
+    usable = metric.telling(sample for sample in samples if sample.valid)
     values: dict[tuple[str, str], list[float]] = {}
-    for each in sorted(usable, key=lambda sample: sample.turn):
-        if value := metric.slowness(each):
-            values.setdefault((each.machine.id, each.session), []).append(math.log(value))
+    for usable_sample in sorted(usable, key=lambda sample: sample.turn):
+        if value := metric.slowness(usable_sample):
+            values.setdefault((usable_sample.machine.id, usable_sample.session), []).append(
+                math.log(value)
+            )
     return [
         (-1) ** number * (second - first)
         for logs in values.values()
@@ -65,10 +67,10 @@ def told(checks: Sequence[SelfCheck]) -> str:
     """What they found, in a sentence; nothing where there are none."""
     if not checks:
         return ""
-    alarms = [each.candidate for each in checks if each.alarm]
+    alarms = [check.candidate for check in checks if check.alarm]
     builds = "1 build" if len(checks) == 1 else f"{len(checks)} builds"
-    named = f" ({', '.join(alarms)})" if alarms else ""
+    names_text = f" ({', '.join(alarms)})" if alarms else ""
     return (
         f"A/A: of {builds} compared with {'itself' if len(checks) == 1 else 'themselves'}, "
-        f"{len(alarms)} differ at 5 %{named}; {ALARM * len(checks):.2g} would by chance"
+        f"{len(alarms)} differ at 5 %{names_text}; {ALARM * len(checks):.2g} would by chance"
     )

@@ -79,7 +79,7 @@ class RowGrowth(Value):
 
     @property
     def known(self) -> tuple[SizePoint, ...]:
-        return tuple(each for each in self.points if each.value is not None)
+        return tuple(point for point in self.points if point.value is not None)
 
     @property
     def times(self) -> float:
@@ -110,7 +110,7 @@ class SizeGrowth(Value):
         return METRICS[self.metric]
 
     def page(self) -> Page:
-        chart, drawn = growth_chart(self), self.drawn
+        chart, drawn_rows = growth_chart(self), self.drawn
         return Page(
             title=f"{self.workload_id} on directories of several sizes",
             heading=(code(self.workload_id), " on directories of several sizes"),
@@ -124,7 +124,7 @@ class SizeGrowth(Value):
                 ),
                 *(
                     Section(
-                        title=(key(drawn.index(row) if row in drawn else None), row.row),
+                        title=(key(drawn_rows.index(row) if row in drawn_rows else None), row.row),
                         parts=(_table(row, self.metric_shown),),
                     )
                     for row in self.rows
@@ -147,64 +147,65 @@ class SizeGrowth(Value):
 def grown(
     metric: Metric,
     rows: Sequence[str],
-    taken: Mapping[int, Sequence[Sample]],
+    samples_by_size: Mapping[int, Sequence[Sample]],
     failed: Mapping[int, Mapping[str, str]],
 ) -> tuple[RowGrowth, ...]:
     """Each row by its samples of each size; the others are compared with the first.
 
     ``failed`` says of a size why a row could not be made with it.
     """
-    logs = {row: _logs(metric, row, taken) for row in rows}
-    found = []
+    logs = {row: _logs(metric, row, samples_by_size) for row in rows}
+    growth_rows = []
     for row in rows:
         unmade = {users: why[row] for users, why in failed.items() if row in why}
-        found.append(_row(metric, row, taken, unmade, logs[row], logs[rows[0]]))
-    return tuple(found)
+        growth_rows.append(_row(metric, row, samples_by_size, unmade, logs[row], logs[rows[0]]))
+    return tuple(growth_rows)
 
 
 def _logs(
-    metric: Metric, row: str, taken: Mapping[int, Sequence[Sample]]
+    metric: Metric, row: str, samples_by_size: Mapping[int, Sequence[Sample]]
 ) -> dict[int, tuple[float, ...]]:
     """The logarithms of all usable runs, by size; a size without one is absent."""
-    found = {
+    logs_by_size = {
         users: tuple(
             math.log(value)
-            for sample in metric.telling(each for each in samples if each.valid)
+            for sample in metric.telling(sample for sample in samples if sample.valid)
             if sample.candidate_id == row and (value := sample.value(metric.name) or 0.0) > 0
         )
-        for users, samples in sorted(taken.items())
+        for users, samples in sorted(samples_by_size.items())
     }
-    return {users: values for users, values in found.items() if values}
+    return {users: values for users, values in logs_by_size.items() if values}
 
 
 def _row(
     metric: Metric,
     row: str,
-    taken: Mapping[int, Sequence[Sample]],
+    samples_by_size: Mapping[int, Sequence[Sample]],
     unmade: Mapping[int, str],
     logs: Mapping[int, tuple[float, ...]],
     first: Mapping[int, tuple[float, ...]],
 ) -> RowGrowth:
     steps = {
-        users: exponent_of({each: logs[each] for each in (before, users)})
+        users: exponent_of({size: logs[size] for size in (before, users)})
         for before, users in pairwise(logs)
     }
-    both = logs.keys() & first.keys()
-    compared = logs is not first and len(both) >= FEWEST_SIZES
-    more = _difference(logs, first, sorted(both)) if compared else None
+    common = logs.keys() & first.keys()
+    compared = logs is not first and len(common) >= FEWEST_SIZES
+    more = _difference(logs, first, sorted(common)) if compared else None
     return RowGrowth(
         row=row,
         points=tuple(
             _point(users, logs[users], steps.get(users))
             if users in logs
             else SizePoint(
-                users=users, note=unmade.get(users) or _why_none(metric, row, taken[users])
+                users=users,
+                note=unmade.get(users) or _why_none(metric, row, samples_by_size[users]),
             )
-            for users in sorted(taken)
+            for users in sorted(samples_by_size)
         ),
         exponent=exponent_of(logs) if len(logs) >= FEWEST_SIZES else None,
         more=more,
-        grows_more=_verdict(more, max(both) / min(both)) if more else None,
+        grows_more=_verdict(more, max(common) / min(common)) if more else None,
     )
 
 
@@ -220,8 +221,8 @@ def _point(users: int, logs: Sequence[float], exponent: Estimate | None) -> Size
 
 
 def _why_none(metric: Metric, row: str, samples: Sequence[Sample]) -> str:
-    own = [each for each in samples if each.candidate_id == row]
-    if any(each.valid for each in own):
+    own = [sample for sample in samples if sample.candidate_id == row]
+    if any(sample.valid for sample in own):
         return f"no run has a {metric.heading} above 0 that says something of the server"
     return unusable(own)
 
@@ -230,8 +231,8 @@ def _weights(sizes: Sequence[int]) -> dict[int, float]:
     """What each size's mean counts in the slope of the line through them."""
     logs = {users: math.log(users) for users in sizes}
     middle = statistics.fmean(logs.values())
-    square = math.fsum((each - middle) ** 2 for each in logs.values())
-    return {users: (each - middle) / square for users, each in logs.items()}
+    square = math.fsum((log - middle) ** 2 for log in logs.values())
+    return {users: (log - middle) / square for users, log in logs.items()}
 
 
 def exponent_of(logs: Mapping[int, Sequence[float]]) -> Estimate:
@@ -260,10 +261,10 @@ def _sum_of_means(parts: Sequence[tuple[float, Sequence[float]]]) -> Estimate:
         for weight, group in parts
         if weight
     ]
-    spread = math.fsum(each for each, _ in spreads)
+    spread = math.fsum(square for square, _ in spreads)
     if not spread:
         return Estimate(value=value, interval=(value, value))
-    freedom = 1 / math.fsum((each / spread) ** 2 / free for each, free in spreads)
+    freedom = 1 / math.fsum((square / spread) ** 2 / free for square, free in spreads)
     half = student.reach(SURE, max(1, math.floor(freedom))) * math.sqrt(spread)
     return Estimate(value=value, interval=(value - half, value + half))
 

@@ -41,7 +41,7 @@ class StoredTrial(Value):
 
     @property
     def settable(self) -> tuple[int, ...]:
-        return tuple(each.asked for each in self.rounds if each.stored == each.asked)
+        return tuple(trial.asked for trial in self.rounds if trial.stored == trial.asked)
 
 
 class StoredFigures(Value):
@@ -70,12 +70,12 @@ def judge_keeps_old(judged: KeepsOld, figures: StoredFigures) -> ClaimOutcome:
     for row, change in figures.changed:
         without = change.after_bind == change.before
         holds.append(without)
-        told = f"{row}: {change.before} stays {change.after_bind} after a bind without upgrades"
+        sentence = f"{row}: {change.before} stays {change.after_bind} after a bind without upgrades"
         if change.upgraded is not None:
             holds.append(change.upgraded == change.before)
-            told += f", and is {change.upgraded} after a bind with them"
+            sentence += f", and is {change.upgraded} after a bind with them"
         usual = f"it upgrades unless told otherwise: {change.upgrades}" if change.upgrades else ""
-        details.append(f"{told} ({usual or 'it knows no upgrades'}).")
+        details.append(f"{sentence} ({usual or 'it knows no upgrades'}).")
     verdict = verdict_of(holds)
     row, change = figures.changed[-1]
     flips = f"{row}: off, {change.after_bind} stays; on, the next bind stores {change.upgraded}"
@@ -103,34 +103,38 @@ def judge_mixes_schemes(judged: MixesSchemes, figures: StoredFigures) -> ClaimOu
     if not figures.changed:
         return inconclusive(figures.why_not)
     mixed = [change.after_bind != change.set_again for _, change in figures.changed]
-    told = [f"{row}: {change.after_bind} and {change.set_again}" for row, change in figures.changed]
+    sentences = [
+        f"{row}: {change.after_bind} and {change.set_again}" for row, change in figures.changed
+    ]
     return ClaimOutcome(
         verdict=verdict_of(mixed),
         answer=(
             "Two users of one directory with different schemes could both bind "
-            f"({'; '.join(told)})."
+            f"({'; '.join(sentences)})."
         ),
-        ours=told[-1].partition(": ")[2],
+        ours=sentences[-1].partition(": ")[2],
         details=(figures.why_not,) if figures.why_not else (),
     )
 
 
 def judge_sets_rounds(judged: SetsRounds, figures: StoredFigures) -> ClaimOutcome:
     """What each row's server stores after each number was asked for."""
-    known = [trial for trial in figures.trials if trial.rounds]
-    if not known:
+    trials = [trial for trial in figures.trials if trial.rounds]
+    if not trials:
         return inconclusive(figures.why_not or "no server has the scheme")
     holds = []
     details = []
-    for trial in known:
+    for trial in trials:
         inside = {judged.least, judged.most} <= set(trial.settable)
         outside = [n for n in trial.settable if not judged.least <= n <= judged.most]
         holds.append(inside and not outside and trial.usual_rounds == judged.usual)
-        tried = ", ".join(f"{whole(each.asked)}: {each.became}" for each in trial.rounds)
+        tried = ", ".join(
+            f"{whole(rounds_tried.asked)}: {rounds_tried.became}" for rounds_tried in trial.rounds
+        )
         details.append(f"{trial.row}: {whole(trial.usual_rounds or 0)} by default; {tried}.")
     verdict = verdict_of(holds)
-    new = [trial.row for trial, held in zip(known, holds, strict=True) if held]
-    old = [trial.row for trial, held in zip(known, holds, strict=True) if not held]
+    new = [trial.row for trial, is_held in zip(trials, holds, strict=True) if is_held]
+    old = [trial.row for trial, is_held in zip(trials, holds, strict=True) if not is_held]
     range_text = f"{whole(judged.least)} to {whole(judged.most)}"
     if verdict is ClaimVerdict.DEPENDS:
         answer = (
@@ -143,7 +147,7 @@ def judge_sets_rounds(judged: SetsRounds, figures: StoredFigures) -> ClaimOutcom
         answer = f"No server could be set from {range_text} rounds: {details[0]}"
     return ClaimOutcome(
         # Later versions were spoken of: that earlier ones cannot is a part of the claim.
-        verdict=ClaimVerdict.REPRODUCED if new and known[-1].row in new else verdict,
+        verdict=ClaimVerdict.REPRODUCED if new and trials[-1].row in new else verdict,
         answer=answer.removeprefix("It depends on the version: ") if new else answer,
         ours=f"{new[-1]}: {range_text}, default {whole(judged.usual)}" if new else details[0],
         details=tuple(details),

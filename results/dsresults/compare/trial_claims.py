@@ -50,49 +50,48 @@ class PortFigures(Value):
     checks_waiting: int = Field(default=0, description="of these, in TIME_WAIT afterwards")
 
 
-def judge_port_limit(judged: PortLimit, figures: PortFigures) -> ClaimOutcome:
+def judge_port_limit(judged: PortLimit, ports: PortFigures) -> ClaimOutcome:
     """The limit by ports, as many times for several addresses, and the time of a port."""
-    found = figures
-    if found.longest_s > judged.waits_s - WAIT_NEAR_S:
+    if ports.longest_s > judged.waits_s - WAIT_NEAR_S:
         return inconclusive(
             f"the machine was too busy: the ports of an address were used up in "
-            f"{significant(found.longest_s)} s, when the first of them come back"
+            f"{significant(ports.longest_s)} s, when the first of them come back"
         )
     # Of some connections the server is the first to close, the more the busier the machine is: no
     # port of the client waits after these. It stopped where all its ports waited.
-    limited = found.one < found.most and _all_wait(found.one_waiting, found.ports)
-    several = found.addresses * found.ports
-    more = found.several < found.addresses * found.most and _all_wait(
-        found.several_waiting, several
+    limited = ports.one < ports.most and _all_wait(ports.one_waiting, ports.ports)
+    several = ports.addresses * ports.ports
+    more = ports.several < ports.addresses * ports.most and _all_wait(
+        ports.several_waiting, several
     )
-    waits = found.waits_s is not None and abs(found.waits_s - judged.waits_s) <= WAIT_NEAR_S
-    reused = found.reused >= found.most
-    per_s = judged.ports / (found.waits_s or judged.waits_s)
+    waits = ports.waits_s is not None and abs(ports.waits_s - judged.waits_s) <= WAIT_NEAR_S
+    reused = ports.reused >= ports.most
+    per_s = judged.ports / (ports.waits_s or judged.waits_s)
     stalls = (
-        f"with {whole(found.ports)} ports one address stops after {whole(found.one)} connections "
-        f"and {found.addresses} after {whole(found.several)}, and the first port comes back after "
-        f"{significant(found.waits_s or 0)} s, so {whole(judged.ports)} ports are {whole(per_s)} "
+        f"with {whole(ports.ports)} ports one address stops after {whole(ports.one)} connections "
+        f"and {ports.addresses} after {whole(ports.several)}, and the first port comes back after "
+        f"{significant(ports.waits_s or 0)} s, so {whole(judged.ports)} ports are {whole(per_s)} "
         "connections a second for each address"
     )
-    held = limited and more and waits
+    is_held = limited and more and waits
     axis = "the client's net.ipv4.tcp_tw_reuse"
-    if held and reused:
+    if is_held and reused:
         return ClaimOutcome(
             verdict=ClaimVerdict.DEPENDS,
             answer=(
                 f"It depends on {axis}: where ports are not reused {stalls}; with 1, one address "
-                f"made {whole(found.reused)} connections and did not stop."
+                f"made {whole(ports.reused)} connections and did not stop."
             ),
             ours=f"{whole(per_s)} a second for each address; none with reuse",
             axis=axis,
             flips=("between 0 and 1 (2, Linux's default, reuses ports on the loopback alone)",),
-            details=_port_details(found),
+            details=_port_details(ports),
         )
     return ClaimOutcome(
-        verdict=ClaimVerdict.REPRODUCED if held else ClaimVerdict.REFUTED,
+        verdict=ClaimVerdict.REPRODUCED if is_held else ClaimVerdict.REFUTED,
         answer=f"{capital(stalls)}.",
         ours=f"{whole(per_s)} a second for each address",
-        details=_port_details(found),
+        details=_port_details(ports),
     )
 
 
@@ -100,54 +99,53 @@ def _all_wait(waiting: int, ports: int) -> bool:
     return abs(waiting - ports) <= NEAR * ports
 
 
-def _port_details(found: PortFigures) -> tuple[str, ...]:
+def _port_details(ports: PortFigures) -> tuple[str, ...]:
     where = (
-        f"Anonymous binds at {found.row}'s 389-ds on the loopback of a container of its own, with "
-        f"net.ipv4.ip_local_port_range of {whole(found.ports)} ports and tcp_tw_reuse=0."
+        f"Anonymous binds at {ports.row}'s 389-ds on the loopback of a container of its own, with "
+        f"net.ipv4.ip_local_port_range of {whole(ports.ports)} ports and tcp_tw_reuse=0."
     )
     waited = (
-        f"{whole(found.one_waiting)} of the {whole(found.one)} were in TIME_WAIT, and "
-        f"{whole(found.several_waiting)} of the {whole(found.several)}: the others the server was "
+        f"{whole(ports.one_waiting)} of the {whole(ports.one)} were in TIME_WAIT, and "
+        f"{whole(ports.several_waiting)} of the {whole(ports.several)}: the others the server was "
         "the first to close."
     )
     return (
         where,
         waited,
-        f"A client that ends by RST made {whole(found.client_resets)} connections from one address"
-        + (", when the trial stopped it." if found.client_resets >= found.most else "."),
-        f"With tcp_tw_reuse=1 one address made {whole(found.reused)}"
-        + (", when the trial stopped it." if found.reused >= found.most else " and then stopped."),
+        f"A client that ends by RST made {whole(ports.client_resets)} connections from one address"
+        + (", when the trial stopped it." if ports.client_resets >= ports.most else "."),
+        f"With tcp_tw_reuse=1 one address made {whole(ports.reused)}"
+        + (", when the trial stopped it." if ports.reused >= ports.most else " and then stopped."),
     )
 
 
-def judge_ends_by_reset(judged: EndsByReset, figures: PortFigures) -> ClaimOutcome:
+def judge_ends_by_reset(judged: EndsByReset, ports: PortFigures) -> ClaimOutcome:
     """389-ds is asked itself; in the place of MS AD a server that ends by RST."""
     del judged
-    found = figures
-    fin = found.ends == "FIN" and found.one_waiting > 0
-    free = found.server_resets >= found.most and not found.reset_waiting
+    fin = ports.ends == "FIN" and ports.one_waiting > 0
+    free = ports.server_resets >= ports.most and not ports.reset_waiting
     answer = (
-        f"389-ds ends with {found.ends} after an unbind and leaves {whole(found.one_waiting)} "
-        f"ports in TIME_WAIT; a server that answers with RST left {whole(found.reset_waiting)} "
-        f"after {whole(found.server_resets)} connections from one address"
+        f"389-ds ends with {ports.ends} after an unbind and leaves {whole(ports.one_waiting)} "
+        f"ports in TIME_WAIT; a server that answers with RST left {whole(ports.reset_waiting)} "
+        f"after {whole(ports.server_resets)} connections from one address"
         f"{' and had no limit' if free else ''}. MS AD itself was not asked."
     )
     return ClaimOutcome(
         verdict=ClaimVerdict.REPRODUCED if fin and free else ClaimVerdict.REFUTED,
         answer=answer,
-        ours=f"{whole(found.one_waiting)} and {whole(found.reset_waiting)} ports waiting",
-        details=tuple(_reset_details(found)),
+        ours=f"{whole(ports.one_waiting)} and {whole(ports.reset_waiting)} ports waiting",
+        details=tuple(_reset_details(ports)),
     )
 
 
-def _reset_details(found: PortFigures) -> Iterator[str]:
+def _reset_details(ports: PortFigures) -> Iterator[str]:
     yield "The server that resets is the lab's own, of 20 lines: it shows what RST does."
-    if found.balancer:
-        resets = not found.checks_waiting and found.checks > found.ports
+    if ports.balancer:
+        resets = not ports.checks_waiting and ports.checks > ports.ports
         yield (
-            f"{found.balancer} checked 389-ds's health by {counted(found.checks, 'connection')} "
-            f"from one address with {whole(found.ports)} ports and left "
-            f"{whole(found.checks_waiting)} in TIME_WAIT"
+            f"{ports.balancer} checked 389-ds's health by {counted(ports.checks, 'connection')} "
+            f"from one address with {whole(ports.ports)} ports and left "
+            f"{whole(ports.checks_waiting)} in TIME_WAIT"
             f"{': as a client, too, it ends them by RST' if resets else ''}."
         )
 
@@ -173,40 +171,40 @@ class CulpritFigures(Value):
 
 def judge_names_commit(judged: NamesCommit, figures: CulpritFigures) -> ClaimOutcome:
     """By the search where there was one, otherwise as far as packages tell."""
-    found = figures
-    if found.summary:
-        ours = ", ".join(each.hash[:12] for each in found.named) or "none"
-        right = [each for each in found.named if each.hash.startswith(judged.commits)]
+    if figures.summary:
+        named_hashes = ", ".join(commit.hash[:12] for commit in figures.named) or "none"
+        right = [commit for commit in figures.named if commit.hash.startswith(judged.commits)]
         proved = {True: "proved", False: "not proved", None: "its proof could not tell"}
-        told = "; ".join(
-            f"{each.hash[:12]}: {each.subject} ({proved[each.proved]})" for each in found.named
+        words = "; ".join(
+            f"{commit.hash[:12]}: {commit.subject} ({proved[commit.proved]})"
+            for commit in figures.named
         )
-        if not found.named:
-            return inconclusive(found.summary)
+        if not figures.named:
+            return inconclusive(figures.summary)
         return ClaimOutcome(
             verdict=ClaimVerdict.REPRODUCED if right else ClaimVerdict.REFUTED,
-            answer=f"The search of {found.ends} names {told}.",
-            ours=ours,
-            details=(found.summary,),
+            answer=f"The search of {figures.ends} names {words}.",
+            ours=named_hashes,
+            details=(figures.summary,),
         )
-    if found.share_pct is None or found.total is None:
-        return inconclusive(f"{found.ends}: no difference that could be attributed")
-    held = found.share_pct >= judged.at_least_pct
-    ours = f"{round(found.share_pct)} % of {significant(found.total)} times"
+    if figures.share_pct is None or figures.total is None:
+        return inconclusive(f"{figures.ends}: no difference that could be attributed")
+    is_held = figures.share_pct >= judged.at_least_pct
+    share_text = f"{round(figures.share_pct)} % of {significant(figures.total)} times"
     packages = (
-        f"of {found.ends}, {significant(found.total)} times the cost with one user, "
-        f"{round(found.share_pct)} % is the stored passwords, whose default scheme these commits "
+        f"of {figures.ends}, {significant(figures.total)} times the cost with one user, "
+        f"{round(figures.share_pct)} % is the stored passwords, whose default scheme these commits "
         "change"
     )
     return ClaimOutcome(
-        verdict=ClaimVerdict.UNTESTABLE if held else ClaimVerdict.REFUTED,
+        verdict=ClaimVerdict.UNTESTABLE if is_held else ClaimVerdict.REFUTED,
         answer=(
             f"Which commit did it only a repository tells (--repo). Packages agree: {packages}."
-            if held
+            if is_held
             else f"Packages tell otherwise: {packages}."
         ),
-        ours=f"{ours} (by packages)",
-        details=found.stored,
+        ours=f"{share_text} (by packages)",
+        details=figures.stored,
     )
 
 
@@ -256,7 +254,7 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
         )
     ratios = [(rate, figures.reference / rate.rate_per_s) for rate in figures.rates]
     verdict = verdict_of([ratios[0][1] >= judged.at_least])
-    told = "; ".join(
+    words = "; ".join(
         f"with {counted(rate.workers, 'worker')} {whole(rate.rate_per_s)} a second, {_below(ratio)}"
         for rate, ratio in ratios
     )
@@ -276,7 +274,7 @@ def judge_tool_limit(judged: ToolLimit, figures: ToolFigures) -> ClaimOutcome:
         flips=(f"at a server that answers {whole(enough)} a second (computed)",) if depends else (),
         answer=(
             f"{limit}ldclt reaches {whole(figures.reference)} binds a second at {figures.arm}; "
-            f"Locust {told}."
+            f"Locust {words}."
         ),
         ours="; ".join(f"{rate.workers}: {significant(ratio)} times" for rate, ratio in ratios),
         details=(f"The server had {counted(figures.cpus, 'CPU')}.", OTHER_MACHINES),
@@ -303,7 +301,7 @@ def untestable(why: str, nearest: NearestFigures | None, failed: Sequence[str]) 
         return ClaimOutcome(
             verdict=ClaimVerdict.UNTESTABLE,
             answer=f"{capital(why)}.",
-            details=tuple(each for each in failed if each),
+            details=tuple(reason for reason in failed if reason),
         )
     return ClaimOutcome(
         verdict=ClaimVerdict.UNTESTABLE,

@@ -57,14 +57,17 @@ def usage_courses(
     comparison: ComparisonTable, samples: Sequence[Sample]
 ) -> tuple[WorkloadUsage, ...]:
     """Of each workload with runs long enough to have a course."""
-    found = (_of_column(column, comparison.line, samples) for column in comparison.columns)
-    return tuple(each for each in found if each.courses)
+    usages = (_of_column(column, comparison.line, samples) for column in comparison.columns)
+    return tuple(usage for usage in usages if usage.courses)
 
 
 def _of_column(column: Column, line: Sequence[str], samples: Sequence[Sample]) -> WorkloadUsage:
-    valid = [one for one in samples if one.campaign_id == column.campaign_id and one.valid]
+    valid = [
+        sample for sample in samples if sample.campaign_id == column.campaign_id and sample.valid
+    ]
     runs = {
-        name: [u for one in valid if one.candidate_id == name for u in one.usage] for name in line
+        name: [u for sample in valid if sample.candidate_id == name for u in sample.usage]
+        for name in line
     }
     longest_s = max((usage.at_s[-1] for group in runs.values() for usage in group), default=0.0)
     step_s = STEP_S * max(1, round(longest_s / STEP_S / MOST_POINTS))
@@ -72,7 +75,7 @@ def _of_column(column: Column, line: Sequence[str], samples: Sequence[Sample]) -
     return WorkloadUsage(
         campaign_id=column.campaign_id,
         workload_id=column.workload_id,
-        courses=tuple(each for each in courses if len(each.cpus_busy) >= FEWEST_POINTS),
+        courses=tuple(course for course in courses if len(course.cpus_busy) >= FEWEST_POINTS),
     )
 
 
@@ -91,11 +94,11 @@ def usage_course(candidate: str, runs: Sequence[Usage], step_s: float) -> UsageC
 def _points(
     moments: Sequence[float], runs: Sequence[Usage], values: Iterable[Sequence[float]]
 ) -> Iterable[CoursePoint]:
-    each = list(zip(runs, values, strict=True))
+    run_readings = list(zip(runs, values, strict=True))
     for number, at_s in enumerate(moments):
-        there = [read[number] for usage, read in each if usage.at_s[-1] >= at_s]
+        readings = [read[number] for usage, read in run_readings if usage.at_s[-1] >= at_s]
         yield CoursePoint(
-            at_s=at_s, middle=statistics.median(there), low=min(there), high=max(there)
+            at_s=at_s, middle=statistics.median(readings), low=min(readings), high=max(readings)
         )
 
 
@@ -128,8 +131,8 @@ def usage_charts(comparison: ComparisonTable, usages: Sequence[WorkloadUsage]) -
 def _charts(comparison: ComparisonTable, usages: Sequence[WorkloadUsage]) -> Iterator[Chart]:
     for usage in usages:
         names = [course.candidate for course in usage.courses]
-        wanted = comparison.drawn(usage.campaign_id, names, MOST_LINES)
-        courses = [course for course in usage.courses if course.candidate in wanted]
+        drawn_names = comparison.drawn(usage.campaign_id, names, MOST_LINES)
+        courses = [course for course in usage.courses if course.candidate in drawn_names]
         for resource, unit, lines in (
             ("CPUs busy", "", {course.candidate: course.cpus_busy for course in courses}),
             ("memory", " MiB", {course.candidate: course.memory_mib for course in courses}),
@@ -145,7 +148,7 @@ def _charts(comparison: ComparisonTable, usages: Sequence[WorkloadUsage]) -> Ite
 
 def course_chart(
     workload_id: str,
-    what: str,
+    title: str,
     courses: Mapping[str, Sequence[CoursePoint]],
     *,
     unit: str,
@@ -157,8 +160,8 @@ def course_chart(
     top = max(point.high for points in courses.values() for point in points) * 1.05 or 1.0
     even = even_axis(longest_s, "{:g}".format, across_title)
     return line_chart(
-        title=f"{what}, {workload_id}",
-        caption=f"{workload_id}, {what}",
+        title=f"{title}, {workload_id}",
+        caption=f"{workload_id}, {title}",
         across=Axis(low=0.0, high=longest_s, marks=marks, title=across_title) if marks else even,
         up=even_axis(top, lambda value: f"{value:g}{unit}"),
         lines=[

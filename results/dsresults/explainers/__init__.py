@@ -25,17 +25,17 @@ def shown_fact(heading: str, fact: str) -> Explainer:
 
 def explainers_of(products: Iterable[str | None]) -> tuple[Explainer, ...]:
     """Return those of the products; of an unknown one all, since each knows its facts by name."""
-    names = (product_ids() if each is None else (each,) for each in products)
-    known = dict[str, Explainer]()
+    names = (product_ids() if product is None else (product,) for product in products)
+    explainers = dict[str, Explainer]()
     for name in dict.fromkeys(chain.from_iterable(names)):
         of = product(name)
-        known |= {explainer: EXPLAINERS[explainer] for explainer in of.explainers}
-        known |= {fact: shown_fact(heading, fact) for fact, heading in of.facts.items()}
-    return tuple(known.values())
+        explainers |= {explainer: EXPLAINERS[explainer] for explainer in of.explainers}
+        explainers |= {fact: shown_fact(heading, fact) for fact, heading in of.facts.items()}
+    return tuple(explainers.values())
 
 
 def columns_of(products: Iterable[str | None]) -> tuple[FactColumn, ...]:
-    return tuple(column for each in explainers_of(products) for column in each.columns)
+    return tuple(column for explainer in explainers_of(products) for column in explainer.columns)
 
 
 def shown_columns(comparison: ComparisonTable) -> tuple[FactColumn, ...]:
@@ -45,16 +45,20 @@ def shown_columns(comparison: ComparisonTable) -> tuple[FactColumn, ...]:
 
 
 def _shown(comparison: ComparisonTable, column: FactColumn) -> bool:
-    known = {text for name in comparison.line for text in read_back(comparison, column, name)}
-    return column.concerns(comparison.columns) and len(known) > (0 if column.costs else 1)
+    texts = {text for name in comparison.line for text in read_back(comparison, column, name)}
+    return column.concerns(comparison.columns) and len(texts) > (0 if column.costs else 1)
 
 
 def read_back(
     comparison: ComparisonTable, column: FactColumn, candidate: str
 ) -> tuple[FactText, ...]:
     """Return what a candidate said under the loads, each text once."""
-    observed = (each.of(candidate) for each in comparison.columns)
-    texts = (column.read(one.facts) for one in observed if one is not None)
+    observed = (column_there.of(candidate) for column_there in comparison.columns)
+    texts = (
+        column.read(observed_candidate.facts)
+        for observed_candidate in observed
+        if observed_candidate is not None
+    )
     return tuple(dict.fromkeys(text for text in texts if text is not None))
 
 

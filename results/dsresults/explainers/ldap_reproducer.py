@@ -35,8 +35,12 @@ def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str
             f"{MOST_USERS:,} users",
             hint="`dsbisect report --issue` has the command that repeats it with this lab",
         )
-    found = column.boundary
-    ends = f"{found.before} and {found.after}" if found and found.found else "any two versions"
+    boundary = column.boundary
+    ends = (
+        f"{boundary.before} and {boundary.after}"
+        if boundary and boundary.found
+        else "any two versions"
+    )
     return {
         LDIF: "\n\n".join(_entries(load)) + "\n",
         USERS_FILE: users_file(load, SITE, 0),
@@ -71,8 +75,8 @@ def _script(load: LdcltWorkload, ends: str) -> str:
     once = load.order is UserOrder.REPEAT
     user = SITE.user(0)
     if binds:
-        asked = ["-e", "bindeach,bindonly"]
-        asked += (
+        arguments = ["-e", "bindeach,bindonly"]
+        arguments += (
             ["-D", user.dn, "-w", user.password]
             if once
             else ["-e", f"randombinddnfromfile={USERS_FILE}"]
@@ -80,9 +84,9 @@ def _script(load: LdcltWorkload, ends: str) -> str:
     else:
         name = user_name(0) if once else USER_MASK
         walk = [] if once else ["-e", "random", "-r", "0", "-R", str(load.distinct_users - 1)]
-        asked = ["-e", "esearch", "-f", f"(uid={name})", *walk, "-b", SITE.people]
+        arguments = ["-e", "esearch", "-f", f"(uid={name})", *walk, "-b", SITE.people]
     text = SHELL.replace("@ENDS@", ends).replace("@OPERATION@", str(load.operation))
-    text = text.replace("@ASKED@", shlex.join(asked)).replace("@THREADS@", str(load.threads))
+    text = text.replace("@ASKED@", shlex.join(arguments)).replace("@THREADS@", str(load.threads))
     manager = '-D "$manager" -w "$password"'
     slow = f'ldapsearch -x -H "ldap://$host:$port" -o nettimeout=30 {_one(load, manager)}'
     return text.replace("@MANAGER@", "" if binds else manager).replace("@SLOW@", slow)

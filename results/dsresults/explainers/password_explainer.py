@@ -46,8 +46,10 @@ class Hashing(Value):
 
     def kept(self, version: str) -> int | None:
         """How many results this version keeps; None where that is not known."""
-        found = numbers(version)
-        return next((each.results for each in self.keeps if found >= numbers(each.since)), None)
+        version_numbers = numbers(version)
+        return next(
+            (keep.results for keep in self.keeps if version_numbers >= numbers(keep.since)), None
+        )
 
 
 class Least(Value):
@@ -80,7 +82,7 @@ class Recommended(Value):
     fast: tuple[str, ...] = Field(description="schemes that hash fast, which is not accepted")
 
     def of(self, scheme: str) -> tuple[Least, ...]:
-        return tuple(each for each in self.least if scheme in each.schemes)
+        return tuple(least for least in self.least if scheme in least.schemes)
 
 
 class HashingLibraries(Value):
@@ -93,12 +95,12 @@ class HashingLibraries(Value):
 
     def kept(self, scheme: str, versions: Mapping[str, str]) -> int:
         """How many results of a scheme libraries of these versions keep, as far as is known."""
-        found = (
-            each.kept(versions[name])
-            for name, each in self.libraries.items()
-            if scheme in each.schemes and name in versions
+        kept_results = (
+            library.kept(versions[name])
+            for name, library in self.libraries.items()
+            if scheme in library.schemes and name in versions
         )
-        return next(found, None) or 0
+        return next(kept_results, None) or 0
 
 
 @cache
@@ -147,16 +149,16 @@ def contrasts(comparison: ComparisonTable) -> Iterator[Contrast]:
         if not 0 < _number(few) < _number(many):
             continue
         for candidate in comparison.line:
-            one, other = few.of(candidate), many.of(candidate)
-            if one is None or other is None:
+            with_few, with_many = few.of(candidate), many.of(candidate)
+            if with_few is None or with_many is None:
                 continue
-            stored, ratio = stored_in(one.facts), _cost_ratio(other, one)
-            if ratio is None or stored is None or stored != stored_in(other.facts):
+            stored, ratio = stored_in(with_few.facts), _cost_ratio(with_many, with_few)
+            if ratio is None or stored is None or stored != stored_in(with_many.facts):
                 continue
             library, hashing = _hashing(comparison.candidate(candidate).product, stored)
             yield Contrast(
-                few=few, many=many, with_few=one, with_many=other, stored=stored, ratio=ratio,
-                library=library, hashing=hashing,
+                few=few, many=many, with_few=with_few, with_many=with_many, stored=stored,
+                ratio=ratio, library=library, hashing=hashing,
             )  # fmt: skip
 
 
@@ -172,18 +174,23 @@ def avoids_hashing(comparison: ComparisonTable, column: Column, candidate: str) 
 
 def reuse(comparison: ComparisonTable) -> Iterator[Reason]:
     """What is cheaper with few users, and what is not: the second explains the first."""
-    found = list(contrasts(comparison))
-    for contrast in found:
+    found_contrasts = list(contrasts(comparison))
+    for contrast in found_contrasts:
         if contrast.reuses:
             yield _cached(comparison, contrast)
-    if any(contrast.reuses for contrast in found):
-        yield from _not_cached([c for c in found if c.same and c.hashing and not c.hashing.keeps])
+    if any(contrast.reuses for contrast in found_contrasts):
+        yield from _not_cached(
+            [c for c in found_contrasts if c.same and c.hashing and not c.hashing.keeps]
+        )
 
 
 def _hashing(product: str | None, stored: StoredPassword) -> tuple[str, Hashing | None]:
     """Return the library that computes what is stored, and what is known of it."""
-    known = hashing_of(product).libraries.items() if product else ()
-    return next(((name, one) for name, one in known if stored.scheme in one.schemes), ("", None))
+    libraries = hashing_of(product).libraries.items() if product else ()
+    return next(
+        ((name, library) for name, library in libraries if stored.scheme in library.schemes),
+        ("", None),
+    )
 
 
 def _cached(comparison: ComparisonTable, contrast: Contrast) -> Reason:
@@ -210,40 +217,42 @@ def _cached(comparison: ComparisonTable, contrast: Contrast) -> Reason:
 
 def _kept(hashing: Hashing, version: str, few: Column, many: Column) -> str:
     entries = hashing.kept(version)
-    known = f"{hashing.title} {version}".rstrip()
-    begin = f"This scheme is computed by {known}, which keeps the results of earlier hashes"
+    library_text = f"{hashing.title} {version}".rstrip()
+    begin = f"This scheme is computed by {library_text}, which keeps the results of earlier hashes"
     if entries is None:
         return f"{begin}: a user who is still in the cache costs a look-up and no hash."
-    kept = "the last one" if entries == 1 else f"the last {whole(entries)}"
+    kept_text = "the last one" if entries == 1 else f"the last {whole(entries)}"
     if _number(few) <= entries < _number(many):
         return (
-            f"{begin} ({kept}). There is room for {_users(few)}, whose binds cost a look-up, and "
-            f"none for {_users(many)}, whose binds cost a hash each."
+            f"{begin} ({kept_text}). There is room for {_users(few)}, whose binds cost a look-up, "
+            f"and none for {_users(many)}, whose binds cost a hash each."
         )
-    return f"{begin} ({kept}), and more of {_users(few)} than of {_users(many)} are still there."
+    return (
+        f"{begin} ({kept_text}), and more of {_users(few)} than of {_users(many)} are still there."
+    )
 
 
-def _not_cached(same: list[Contrast]) -> Iterator[Reason]:
-    if not same:
+def _not_cached(alike_contrasts: list[Contrast]) -> Iterator[Reason]:
+    if not alike_contrasts:
         return
-    schemes = sorted({contrast.stored.scheme for contrast in same})
-    libraries = " or ".join(sorted({c.hashing.title for c in same if c.hashing}))
-    candidates = list(dict.fromkeys(contrast.with_few.candidate for contrast in same))
+    schemes = sorted({contrast.stored.scheme for contrast in alike_contrasts})
+    libraries = " or ".join(sorted({c.hashing.title for c in alike_contrasts if c.hashing}))
+    candidates = list(dict.fromkeys(contrast.with_few.candidate for contrast in alike_contrasts))
     yield Reason(
         topic=f"No reuse by {libraries}",
         text=f"{', '.join(schemes)} on {', '.join(candidates)} is computed by {libraries}, "
         "which keeps no results: few users and many cost the same there.",
         confidence=Confidence.MEASURED,
-        evidence=tuple(contrast.spelled() for contrast in same),
+        evidence=tuple(contrast.spelled() for contrast in alike_contrasts),
     )
 
 
-def _cost_ratio(one: Observed, other: Observed) -> float | None:
+def _cost_ratio(observed: Observed, reference: Observed) -> float | None:
     """Calibrated costs, where both have them: the two loads ran at different times."""
-    if one.calibrated_cost and other.calibrated_cost:
-        return one.calibrated_cost / other.calibrated_cost
-    if one.server_cpu_us_per_op and other.server_cpu_us_per_op:
-        return one.server_cpu_us_per_op / other.server_cpu_us_per_op
+    if observed.calibrated_cost and reference.calibrated_cost:
+        return observed.calibrated_cost / reference.calibrated_cost
+    if observed.server_cpu_us_per_op and reference.server_cpu_us_per_op:
+        return observed.server_cpu_us_per_op / reference.server_cpu_us_per_op
     return None
 
 
@@ -269,7 +278,7 @@ ALL_OF_IT = 1.25  # a bind costs more than its hash, so the two factors never ag
 def stored_change(place: StepPlace) -> Iterator[Reason]:
     """Say whether scheme and rounds explain the change under each workload."""
     before, after = map(stored_in, place.facts)
-    changes = [each for each in place.changes if each.column.measured(BIND)]
+    changes = [change for change in place.changes if change.column.measured(BIND)]
     if not changes:
         return
     if before is None or after is None or before == after:
@@ -277,10 +286,11 @@ def stored_change(place: StepPlace) -> Iterator[Reason]:
     work = _work(before, after)
     text = f"The stored password changes from {spelled(before)} to {spelled(after)}"
     text += f": {times(work.factor)} the {work.noun}. " if work else ". "
-    same = before.scheme == after.scheme
+    same_scheme = before.scheme == after.scheme
     yield Reason(
         topic=place.name,
-        text=text + " ".join(_account(place, each, work, same=same) for each in changes),
+        text=text
+        + " ".join(_account(place, change, work, same_scheme=same_scheme) for change in changes),
         confidence=Confidence.MEASURED,
         evidence=tuple(_evidence(place, change) for change in changes),
     )
@@ -304,7 +314,7 @@ def _work(before: StoredPassword, after: StoredPassword) -> _Work | None:
     return _Work(factor=rounds * after.memory_kib / before.memory_kib, noun="rounds and memory")
 
 
-def _account(place: StepPlace, change: CostChange, work: _Work | None, *, same: bool) -> str:
+def _account(place: StepPlace, change: CostChange, work: _Work | None, *, same_scheme: bool) -> str:
     cost = change.ratio.value
     begin = f"With {change.column.workload_id} it takes {times(cost)} the CPU time"
     free = _free(place, change)
@@ -315,7 +325,7 @@ def _account(place: StepPlace, change: CostChange, work: _Work | None, *, same: 
         )
     if work is None:
         return f"{begin}."
-    if same:
+    if same_scheme:
         return f"{begin}: {_same_scheme(cost, work)}."
     per_round = cost / work.factor
     word = "cheaper" if per_round < 1 else "dearer"
@@ -323,13 +333,13 @@ def _account(place: StepPlace, change: CostChange, work: _Work | None, *, same: 
 
 
 def _same_scheme(cost: float, work: _Work) -> str:
-    left = cost / work.factor
-    if 1 / ALL_OF_IT <= left <= ALL_OF_IT:
+    remainder = cost / work.factor
+    if 1 / ALL_OF_IT <= remainder <= ALL_OF_IT:
         return f"the {work.noun} explain all of it"
     if math.log(cost) * math.log(work.factor) <= 0:
         return f"the {work.noun} do not explain it"
     more = "more" if abs(math.log(cost)) > abs(math.log(work.factor)) else "less"
-    return f"{times(max(left, 1 / left))} {more} than the {work.noun} explain"
+    return f"{times(max(remainder, 1 / remainder))} {more} than the {work.noun} explain"
 
 
 def same_stored(place: StepPlace) -> Iterator[Reason]:
@@ -360,12 +370,12 @@ def _free(place: StepPlace, change: CostChange) -> list[str]:
 
 def _evidence(place: StepPlace, change: CostChange) -> str:
     free = _free(place, change)
-    each = [
-        f"{one.candidate} {_cpu(one, hashes=one.candidate not in free)}"
-        for one in (change.before, change.after)
-        if one.server_cpu_us_per_op is not None
+    costs = [
+        f"{observed.candidate} {_cpu(observed, hashes=observed.candidate not in free)}"
+        for observed in (change.before, change.after)
+        if observed.server_cpu_us_per_op is not None
     ]
-    text = f"{change.column.workload_id}: server CPU per operation {', '.join(each)}"
+    text = f"{change.column.workload_id}: server CPU per operation {', '.join(costs)}"
     text += f"; calibrated, after over before: {times(change.ratio.value)}"
     if change.ratio.interval:
         low, high = change.ratio.interval

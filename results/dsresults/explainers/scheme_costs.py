@@ -53,17 +53,17 @@ class StoredHere(Value):
         stored = stored_in(facts)
         if stored is None:
             return None
-        known = hashing_of(product)
+        hashing = hashing_of(product)
         keepers = (
-            f"{each.title} {upstream(versions[name])}"
-            for name, each in known.libraries.items()
-            if stored.scheme in each.schemes and each.keeps and name in versions
+            f"{library.title} {upstream(versions[name])}"
+            for name, library in hashing.libraries.items()
+            if stored.scheme in library.schemes and library.keeps and name in versions
         )
         return cls(
             text=str(spelled(stored)),
             scheme=stored.scheme,
             rounds=stored.rounds,
-            keeps=known.kept(stored.scheme, versions),
+            keeps=hashing.kept(stored.scheme, versions),
             library=next(keepers, ""),
         )
 
@@ -86,8 +86,8 @@ class MeasuredScheme:
         return stored_in(self.valid[0].facts) if self.valid else None
 
     def values(self, metric: str) -> list[float]:
-        found = (sample.value(metric) for sample in self.valid)
-        return [value for value in found if value is not None]
+        values = (sample.value(metric) for sample in self.valid)
+        return [value for value in values if value is not None]
 
 
 class SchemeCost(Value):
@@ -134,9 +134,11 @@ class SchemeTable(Value):
 
     def page(self) -> Page:
         rows = dict.fromkeys(line.row for line in self.lines)
-        known = (hashing_of(name).recommended for name in product_ids())
+        recommendations = (hashing_of(name).recommended for name in product_ids())
         sources = dict.fromkeys(
-            f"{source.title}, as of {source.date}: {source.address}" for source in known if source
+            f"{source.title}, as of {source.date}: {source.address}"
+            for source in recommendations
+            if source
         )  # products share it
         return Page(
             title="Password schemes",
@@ -186,41 +188,43 @@ def scheme_costs(
     """The table of a row: the default scheme first, then from cheap to dear."""
     recommended = hashing_of(product).recommended
     bare_us = _bare_us(measured)
-    reference = next((each for each in measured if each.offered.name == default), None)
+    reference = next((scheme for scheme in measured if scheme.offered.name == default), None)
     base = _median(reference.values(COST.name)) if reference else None
     lines = (
-        _line(row, each, recommended, bare_us, base, default=each.offered.name == default)
-        for each in measured
+        _line(row, scheme, recommended, bare_us, base, default=scheme.offered.name == default)
+        for scheme in measured
     )
-    return tuple(sorted(lines, key=lambda each: (not each.default, each.cpu_ms or 1e9)))
+    return tuple(sorted(lines, key=lambda line: (not line.default, line.cpu_ms or 1e9)))
 
 
 def _line(
     row: str,
-    one: MeasuredScheme,
+    measured_scheme: MeasuredScheme,
     recommended: Recommended | None,
     bare_us: float,
     base: float | None,
     *,
     default: bool,
 ) -> SchemeCost:
-    stored, costs = one.stored, one.values(CPU.name)
-    known = SchemeCost(row=row, scheme=one.offered.name, default=default, stored_as=CANNOT)
-    if one.offered.refused:
-        return known.model_copy(update={"verdict": one.offered.refused})
+    stored, costs = measured_scheme.stored, measured_scheme.values(CPU.name)
+    line_of_scheme = SchemeCost(
+        row=row, scheme=measured_scheme.offered.name, default=default, stored_as=CANNOT
+    )
+    if measured_scheme.offered.refused:
+        return line_of_scheme.model_copy(update={"verdict": measured_scheme.offered.refused})
     if not costs or stored is None:
-        return known.model_copy(
-            update={"stored_as": UNREAD, "failed": one.failed or "no valid run"}
+        return line_of_scheme.model_copy(
+            update={"stored_as": UNREAD, "failed": measured_scheme.failed or "no valid run"}
         )
-    cpu_us, cost = statistics.median(costs), _median(one.values(COST.name))
-    judged = _judged(one.offered, stored, recommended)
+    cpu_us, cost = statistics.median(costs), _median(measured_scheme.values(COST.name))
+    judged = _judged(measured_scheme.offered, stored, recommended)
     needed = _needed_us(judged, stored, cpu_us, bare_us)
-    return known.model_copy(
+    return line_of_scheme.model_copy(
         update={
             "stored_as": str(spelled(stored)),
             "rounds": stored.rounds,
             "memory_kib": stored.memory_kib,
-            "users": one.users,
+            "users": measured_scheme.users,
             "runs": len(costs),
             "cpu_ms": cpu_us / 1000,
             "cpu_ms_range": (min(costs) / 1000, max(costs) / 1000),
@@ -255,9 +259,9 @@ def _judged(
     if not least:
         return _Judged(accepted=None, words=f"not named by {recommended.by}")
     only = f", {least[0].only} only" if least[0].only else ""
-    held = next((each for each in least if each.held_by(stored)), None)
-    if held:
-        return _Judged(accepted=True, words=f"at least {held} of {held.hash}{only}")
+    held_minimum = next((minimum for minimum in least if minimum.held_by(stored)), None)
+    if held_minimum:
+        return _Judged(accepted=True, words=f"at least {held_minimum} of {held_minimum.hash}{only}")
     first = least[0]
     return _Judged(accepted=False, words=f"below {first} of {first.hash}{only}", least=first)
 
@@ -279,12 +283,12 @@ def _computed(needed_us: float | None, least: Least | None) -> str:
 
 def _bare_us(measured: Iterable[MeasuredScheme]) -> float:
     """What a bind costs without a hash of many rounds: the cheapest of those that have none."""
-    found = (
-        _median(each.values(CPU.name))
-        for each in measured
-        if each.stored and not each.stored.rounds
+    medians = (
+        _median(scheme.values(CPU.name))
+        for scheme in measured
+        if scheme.stored and not scheme.stored.rounds
     )
-    return min((each for each in found if each is not None), default=0.0)
+    return min((median for median in medians if median is not None), default=0.0)
 
 
 def _median(values: Sequence[float]) -> float | None:

@@ -24,13 +24,13 @@ def shape(
         name.rstrip("_").replace("_", "-"): fact if isinstance(fact, str) else f"{fact:g}"
         for name, fact in facts.items()
     }
-    drawn = Element(tag, {**({"class": kind} if kind else {}), **spelled})
+    element = Element(tag, {**({"class": kind} if kind else {}), **spelled})
     for part in (*([shape("title", title)] if title else ()), *inside):
         if isinstance(part, str):
-            drawn.text = part
+            element.text = part
         else:
-            drawn.append(part)
-    return drawn
+            element.append(part)
+    return element
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Element:
@@ -98,8 +98,8 @@ class Chart:
         """Return the shapes of this tag, and of this kind among their kinds."""
         return tuple(
             part
-            for drawn in self.shapes
-            for part in drawn.iter(tag)
+            for shape in self.shapes
+            for part in shape.iter(tag)
             if not kind or kind in part.get("class", "").split()
         )
 
@@ -150,11 +150,11 @@ def percent_axis(highest: float) -> Axis:
     """Return the axis of nines, as far as the highest percentile that is reached."""
     most = nines(highest)
     reached = [100 - 100 / 10**count for count in range(1, math.floor(most + 1e-6) + 1)]
-    shown = [percent for percent in (0.0, 50.0, *reached) if nines(percent) <= most + 1e-6]
+    percents_shown = [percent for percent in (0.0, 50.0, *reached) if nines(percent) <= most + 1e-6]
     return Axis(
         low=0.0,
         high=highest,
-        marks={percent: f"{round(percent, 6):g}" for percent in shown},
+        marks={percent: f"{round(percent, 6):g}" for percent in percents_shown},
         title="percent of operations that took no longer",
         bend=nines,
     )
@@ -253,10 +253,10 @@ def line_chart(
     area: Area = AREA,
 ) -> Chart:
     """Return lines between two axes, each with its name at its end."""
-    heights = spread([area.y(up, drawn.points[-1][1]) for drawn in lines], area)
+    heights = spread([area.y(up, line.points[-1][1]) for line in lines], area)
     return Chart(
         title=title,
-        description=description or "; ".join(drawn.title for drawn in lines),
+        description=description or "; ".join(line.title for line in lines),
         caption=caption,
         kind=kind,
         width=area.width,
@@ -266,37 +266,37 @@ def line_chart(
             *area.across(across),
             *_bands(lines, area, across, up),
             *(
-                _named(drawn, area, across, up, height)
-                for drawn, height in zip(lines, heights, strict=True)
+                _named(line, area, across, up, height)
+                for line, height in zip(lines, heights, strict=True)
             ),
         ),
     )
 
 
 def _bands(lines: Iterable[ChartLine], area: Area, across: Axis, up: Axis) -> Iterator[Element]:
-    for drawn in lines:
-        pattern = f"pattern-{drawn.pattern}"
-        if drawn.band:
-            yield path("polygon", _places(drawn.band, area, across, up), f"spread {pattern}")
-        if drawn.marked:
-            yield path("polyline", _places(drawn.marked, area, across, up), f"knee {pattern}")
+    for line in lines:
+        pattern = f"pattern-{line.pattern}"
+        if line.band:
+            yield path("polygon", _places(line.band, area, across, up), f"spread {pattern}")
+        if line.marked:
+            yield path("polyline", _places(line.marked, area, across, up), f"knee {pattern}")
 
 
 def _places(values: Places, area: Area, across: Axis, up: Axis) -> Places:
     return [(area.x(across, value), area.y(up, height)) for value, height in values]
 
 
-def _named(drawn: ChartLine, area: Area, across: Axis, up: Axis, height: float) -> Element:
-    places = _places(drawn.points, area, across, up)
+def _named(chart_line: ChartLine, area: Area, across: Axis, up: Axis, height: float) -> Element:
+    places = _places(chart_line.points, area, across, up)
     end_x, end_y = places[-1]
     return shape(
         "g",
         path("polyline", places, "curve"),
-        *(dot(x, y, 2.5, "level") for x, y in places if drawn.dots),
+        *(dot(x, y, 2.5, "level") for x, y in places if chart_line.dots),
         line(end_x + 4, end_y, area.right + 8, height, "leader"),
-        label(area.right + 11, height + 4.5, drawn.name, "curve-name"),
-        kind=f"pattern-{drawn.pattern} {drawn.kind}".strip(),
-        title=drawn.title,
+        label(area.right + 11, height + 4.5, chart_line.name, "curve-name"),
+        kind=f"pattern-{chart_line.pattern} {chart_line.kind}".strip(),
+        title=chart_line.title,
     )
 
 

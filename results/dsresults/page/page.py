@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, Union
+from xml.etree.ElementTree import Element
 
 from dsresults.number_text import significant
 from dsresults.page.chart import Chart
@@ -30,6 +31,7 @@ Content: TypeAlias = Union[
     "Card",
     "Grid",
     Chart,
+    Element,  # drawn within a line
     tuple["Content", ...],
 ]
 
@@ -41,6 +43,7 @@ class Span:
     words: Content
     kind: str = ""
     link: str = ""
+    hint: str = ""  # for who points at it
 
 
 def code(words: Content, link: str = "") -> Span:

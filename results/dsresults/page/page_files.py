@@ -9,24 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
 from dsharness.errors import DsbisectError, UsageError
 from dsharness.process.command import atomic_write, disk_error
 from dsresults.page.page import Answer, Page
 from dsresults.page.page_html import html_of
-
-
-def page_environment(*packages: str) -> Environment:
-    """Renders the templates of these packages, and this one's: every text escaped, none missing."""
-    loaders = [PackageLoader(package) for package in (*packages, "dsresults")]
-    return Environment(
-        loader=ChoiceLoader(loaders),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
@@ -40,8 +26,8 @@ def check_folder(folder: Path) -> None:
     """Find out whether it can be made and written to, and leave nothing; UsageError if not."""
     with _told(folder):
         places = (folder.absolute(), *folder.absolute().parents)
-        there = next(place for place in places if os.path.lexists(place))
-        with tempfile.TemporaryFile(dir=there):
+        existing = next(place for place in places if os.path.lexists(place))
+        with tempfile.TemporaryFile(dir=existing):
             pass
 
 

@@ -36,7 +36,7 @@ from dsresults.page.page import (
 )
 
 TAGS = {"code": "code", "strong": "strong", "b": "b"}
-INLINE = (str, Span, Meter)
+INLINE = (str, Span, Meter, Element)
 
 
 def html_of(page: Page) -> str:
@@ -171,6 +171,8 @@ class _Body:
                     yield from self._line(part)
             case Span():
                 yield self._span(content)
+            case Element():
+                yield content
             case Meter():
                 said = chance_text(content.share)
                 yield element(
@@ -190,7 +192,7 @@ class _Body:
             element(tag, *words, kind="" if tag != "span" else span.kind) if span.kind else None
         )
         if not span.link:
-            return inside if inside is not None else element("span", *words)
+            return inside if inside is not None else element("span", *words, title=span.hint)
         shown = [inside] if inside is not None else words
         return element("a", *shown, href=span.link, rel="noreferrer")
 

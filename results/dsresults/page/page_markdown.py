@@ -48,10 +48,10 @@ def words(text: str) -> str:
 
 def block(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines as they are, in a fence that nothing inside ends."""
-    written = [plain(line) for line in lines]
-    longest = max((len(run) for line in written for run in TICKS.findall(line)), default=0)
+    plain_lines = [plain(line) for line in lines]
+    longest = max((len(run) for line in plain_lines for run in TICKS.findall(line)), default=0)
     fence = "`" * max(3, longest + 1)
-    yield from (fence, *written, fence)
+    yield from (fence, *plain_lines, fence)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -90,9 +90,9 @@ def _part(part: Content, level: int) -> Iterator[str]:  # noqa: C901 - a case fo
             yield from _table(part)
         case Facts():
             yield ""
-            for name, said in part.facts.items():
-                if told := _inline(said):
-                    yield f"- {words(name)}: {told}"
+            for name, fact in part.facts.items():
+                if text := _inline(fact):
+                    yield f"- {words(name)}: {text}"
         case Bullets():
             yield from ("", *(f"- {_inline(item)}" for item in part.items))
         case Listing():
@@ -111,15 +111,15 @@ def _card(card: Card) -> Iterator[str]:
     yield from _parts(card.parts, 3)
 
 
-def _table(given: Table) -> Iterator[str]:
+def _table(page_table: Table) -> Iterator[str]:
     yield ""
-    if caption := _inline(given.caption):
+    if caption := _inline(page_table.caption):
         yield from (caption, "")
     yield from table(
-        [_inline(head.title) for head in given.heads],
+        [_inline(head.title) for head in page_table.heads],
         (
             [_inline(cell.content if isinstance(cell, Cell) else cell) for cell in row.cells]
-            for row in given.lines
+            for row in page_table.lines
         ),
     )
 

@@ -27,20 +27,20 @@ def known_changes(place: StepPlace) -> Iterator[Reason]:
     before, after = place.facts
     old, new = place.version(place.before), place.version(place.after)
     data, known_of = products.product(place.product), products.known_changes(place.product)
-    for known in known_of.between((old, before), (new, after)):
-        seen = not known.operations or any(
-            each.column.measured(*known.operations) for each in place.changes
+    for change in known_of.between((old, before), (new, after)):
+        applies = not change.operations or any(
+            cost_change.column.measured(*change.operations) for cost_change in place.changes
         )
-        if not seen or set(known.unless_set) & set(place.comparison.options):
+        if not applies or set(change.unless_set) & set(place.comparison.options):
             continue
         yield Reason(
             topic=place.name,
-            text=f"This coincides with {data.title} issue {known.issue}: {known.what}, first in "
-            f"{known.releases}. {old} on {place.before} does not have it, {new} on "
+            text=f"This coincides with {data.title} issue {change.issue}: {change.what}, first in "
+            f"{change.releases}. {old} on {place.before} does not have it, {new} on "
             f"{place.after} has it.",
             confidence=Confidence.LIKELY,
             evidence=tuple(_read_back(place)),
-            links=data.links_of(known.issue),
+            links=data.links_of(change.issue),
         )
 
 
@@ -73,13 +73,15 @@ def _text(place: StepPlace, libraries: list[str], *, server: bool) -> str:
     facts = _facts(place)
     changed = [column for column, before, after in facts if before != after]
     accounted = [column.noun for column in changed if column.costs]
-    others = [*libraries, *(column.noun for column in changed if not column.costs)]
-    names = ", ".join(others)
+    other_nouns = [*libraries, *(column.noun for column in changed if not column.costs)]
+    names = ", ".join(other_nouns)
     if accounted:
-        also = f"In addition to {' and '.join(accounted)}, {names} changed; this run cannot tell "
-        return f"{also}which of them is the cause." if others else ""
+        addition = (
+            f"In addition to {' and '.join(accounted)}, {names} changed; this run cannot tell "
+        )
+        return f"{addition}which of them is the cause." if other_nouns else ""
     begin = _same([column.noun for column, before, after in facts if before == after])
-    if others:
+    if other_nouns:
         return f"{begin}The cause may be what changed: {names}, or {place.product_title} itself."
     if server:
         return f"{begin}No library changed: look in {place.product_title} itself."
@@ -94,7 +96,9 @@ def _same(nouns: Sequence[str]) -> str:
 def _facts(place: StepPlace) -> tuple[FactPair, ...]:
     """The facts that both told, of those that can concern these loads."""
     loads = tuple(change.column for change in place.changes)
-    sides = [place.comparison.candidate(each).product for each in (place.before, place.after)]
+    sides = [
+        place.comparison.candidate(candidate).product for candidate in (place.before, place.after)
+    ]
     before, after = place.facts
     columns = (column for column in columns_of(sides) if column.concerns(loads))
     read = ((column, column.read(before), column.read(after)) for column in columns)
@@ -136,7 +140,7 @@ def _compare(column: Column, observed: Observed, reference: Observed) -> Iterato
         topic="CPU time and rate disagree",
         text=begin + why,
         confidence=Confidence.POSSIBLE,
-        evidence=tuple(_busy(column, one) for one in (reference, observed)),
+        evidence=tuple(_busy(column, observed_side) for observed_side in (reference, observed)),
     )
 
 
@@ -160,8 +164,8 @@ def published(comparison: ComparisonTable) -> Iterator[Reason]:
             column.workload_id
             for column in comparison.columns
             if column.measured(candidate.published.operation)
-            and (one := column.of(candidate.id))
-            and one.outcome not in {verdict, Outcome.INCONCLUSIVE}
+            and (observed := column.of(candidate.id))
+            and observed.outcome not in {verdict, Outcome.INCONCLUSIVE}
         ]
         if against:
             yield Reason(
@@ -204,13 +208,15 @@ def controls(comparison: ComparisonTable) -> Iterator[Reason]:
                 confidence=Confidence.POSSIBLE,
             )
         elif pairs := [*_next_to_control(column, calm)]:
-            each = ", ".join(f"{times(loud / quiet)} on {one}" for one, loud, quiet, _ in pairs)
+            ratios = ", ".join(
+                f"{times(loud / quiet)} on {candidate}" for candidate, loud, quiet, _ in pairs
+            )
             yield Reason(
                 topic="Next to its control",
                 text=f"With {column.workload_id} the slowest hundredth takes so much longer than "
-                f"with {name}, whose disturber is harmless: {each}.",
+                f"with {name}, whose disturber is harmless: {ratios}.",
                 confidence=Confidence.MEASURED,
-                evidence=tuple(said for *_, said in pairs),
+                evidence=tuple(words for *_, words in pairs),
             )
 
 
@@ -218,16 +224,16 @@ def _next_to_control(column: Column, calm: Column) -> Iterator[tuple[str, float,
     """Each candidate that has both, its two medians, and these with its rates in words."""
     for loud in column.observed:
         quiet = calm.observed_of(loud.candidate)
-        p99, other = (each.metrics.get(LATENCY_P99.name) for each in (loud, quiet))
-        if p99 and other:
-            said = "; ".join(
-                f"{name}: {figure(LATENCY_P99, value)}, {figure(RATE, each.rate_per_s or 0)}, "
-                f"{counted(each.valid, 'run')}"
-                for name, value, each in (
-                    (column.workload_id, p99, loud), (calm.workload_id, other, quiet),
+        p99, quiet_p99 = (observed.metrics.get(LATENCY_P99.name) for observed in (loud, quiet))
+        if p99 and quiet_p99:
+            words = "; ".join(
+                f"{name}: {figure(LATENCY_P99, value)}, {figure(RATE, observed.rate_per_s or 0)}, "
+                f"{counted(observed.valid, 'run')}"
+                for name, value, observed in (
+                    (column.workload_id, p99, loud), (calm.workload_id, quiet_p99, quiet),
                 )
             )  # fmt: skip
-            yield loud.candidate, p99, other, f"{loud.candidate}: {said}"
+            yield loud.candidate, p99, quiet_p99, f"{loud.candidate}: {words}"
 
 
 CLEARLY = 1.25
@@ -246,7 +252,7 @@ def disagreement(
         f"{candidate} with {column.workload_id}"
         for column in answered
         for candidate in comparison.line
-        if any(each.reuses(comparison, column, candidate) for each in explainers)
+        if any(explainer.reuses(comparison, column, candidate) for explainer in explainers)
     ]
     if cheap:
         text += f" They differ where earlier results are reused: {', '.join(cheap)}."
@@ -259,31 +265,31 @@ def disagreement(
 
 
 def _answer(column: Column) -> str:
-    found = column.boundary
-    if found is None or found.direction == "unknown":
+    boundary = column.boundary
+    if boundary is None or boundary.direction == "unknown":
         return ""
-    if not found.found:
+    if not boundary.found:
         return NO_DIFFERENCE
-    word = find_metric(found.metric).words.said(found.direction)
-    return f"{word} between {found.before} and {found.after}"
+    word = find_metric(boundary.metric).words.said(boundary.direction)
+    return f"{word} between {boundary.before} and {boundary.after}"
 
 
 def _opposites(comparison: ComparisonTable, columns: list[Column]) -> Iterator[str]:
     """Neighbours that one load finds slower and another one faster."""
     for before, after in pairwise(comparison.line):
         ratios = [(column.workload_id, _ratio(column, before, after)) for column in columns]
-        known = [(name, ratio) for name, ratio in ratios if ratio is not None]
-        moved = any(not 1 / CLEARLY < ratio < CLEARLY for _, ratio in known)
-        if len(known) > 1 and moved:
-            each = ", ".join(f"{name} costs {_spell(ratio)}" for name, ratio in known)
-            yield f"from {before} to {after}: {each}"
+        ratios_known = [(name, ratio) for name, ratio in ratios if ratio is not None]
+        moved = any(not 1 / CLEARLY < ratio < CLEARLY for _, ratio in ratios_known)
+        if len(ratios_known) > 1 and moved:
+            costs = ", ".join(f"{name} costs {_spell(ratio)}" for name, ratio in ratios_known)
+            yield f"from {before} to {after}: {costs}"
 
 
 def _ratio(column: Column, before: str, after: str) -> float | None:
-    one, other = column.of(before), column.of(after)
-    if one is None or other is None or one.cost_ratio is None or other.cost_ratio is None:
+    earlier, later = column.of(before), column.of(after)
+    if earlier is None or later is None or earlier.cost_ratio is None or later.cost_ratio is None:
         return None
-    return other.cost_ratio.value / one.cost_ratio.value
+    return later.cost_ratio.value / earlier.cost_ratio.value
 
 
 def _spell(ratio: float) -> str:
@@ -314,13 +320,13 @@ def _of_cost(comparison: ComparisonTable) -> Iterator[Reason]:
     """What is known about CPU time says nothing of a rate or a latency."""
     explainers = explainers_of(candidate.product for candidate in comparison.candidates)
     yield from disagreement(comparison, explainers)
-    for each in explainers:
-        yield from each.of_loads(comparison)
-    found = places(comparison)
-    for place in found:
-        for each in explainers:
-            yield from each.of_step(place)
+    for explainer in explainers:
+        yield from explainer.of_loads(comparison)
+    step_places = places(comparison)
+    for place in step_places:
+        for explainer in explainers:
+            yield from explainer.of_step(place)
         yield from known_changes(place)
     yield from witnesses(comparison)
-    for place in found:
+    for place in step_places:
         yield from library_changes(place)

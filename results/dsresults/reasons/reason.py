@@ -55,8 +55,8 @@ class StepPlace(Value):
 
     @property
     def name(self) -> str:
-        found = ", ".join(self.boundary_of)
-        return f"{self.before} to {self.after}" + (f" (boundary of {found})" if found else "")
+        loads = ", ".join(self.boundary_of)
+        return f"{self.before} to {self.after}" + (f" (boundary of {loads})" if loads else "")
 
     @property
     def facts(self) -> tuple[Facts, Facts]:
@@ -73,8 +73,10 @@ class StepPlace(Value):
     @property
     def product(self) -> str | None:
         """The one product that both are; None where that is not known, or there are two."""
-        found = {self.comparison.candidate(each).product for each in (self.before, self.after)}
-        return found.pop() if len(found) == 1 else None
+        product_names = {
+            self.comparison.candidate(candidate).product for candidate in (self.before, self.after)
+        }
+        return product_names.pop() if len(product_names) == 1 else None
 
     @property
     def product_title(self) -> str:
@@ -84,9 +86,11 @@ class StepPlace(Value):
 def places(comparison: ComparisonTable) -> tuple[StepPlace, ...]:
     """Every place where the cost changes, boundaries first."""
     groups: dict[tuple[str, str], list[CostChange]] = {}
-    for change in (one for column in comparison.columns for one in _changes(column)):
+    for change in (
+        cost_change for column in comparison.columns for cost_change in _changes(column)
+    ):
         groups.setdefault((change.before.candidate, change.after.candidate), []).append(change)
-    found = [
+    step_places = [
         StepPlace(
             comparison=comparison,
             before=before,
@@ -96,7 +100,9 @@ def places(comparison: ComparisonTable) -> tuple[StepPlace, ...]:
         for (before, after), group in groups.items()
     ]
     order = comparison.line.index
-    return tuple(sorted(found, key=lambda place: (not place.boundary_of, order(place.before))))
+    return tuple(
+        sorted(step_places, key=lambda place: (not place.boundary_of, order(place.before)))
+    )
 
 
 def _changes(column: Column) -> Iterator[CostChange]:
@@ -118,12 +124,12 @@ def _changes(column: Column) -> Iterator[CostChange]:
 
 def _ratios(answer: Boundary) -> dict[tuple[str, str], Estimate]:
     """The boundary's own effect was confirmed last, so it is used instead of its step."""
-    found = {
+    ratios = {
         (step.before, step.after): Estimate(value=step.ratio, interval=step.interval)
         for step in answer.steps
     }
     if answer.found and answer.before and answer.after and answer.effect:
         effect = Estimate(value=answer.effect, interval=answer.effect_interval)
         faster = answer.direction == "faster"
-        found[answer.before, answer.after] = effect.inverse() if faster else effect
-    return found
+        ratios[answer.before, answer.after] = effect.inverse() if faster else effect
+    return ratios

@@ -1,4 +1,4 @@
-"""The picture that carries an answer, as geometry; a template draws it.
+"""The picture that carries an answer, as geometry; `answer_chart` draws it.
 
 Candidates stand in order from left to right, each with its value, its interval and its single
 samples; below, on the same axis, stands the chance that the change is at it. Of a long line only
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, CPU
 from dsharness.model import Boundary, Outcome, Sample, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable
-from dsresults.number_text import capital, chance_text, figure, interval_text, significant, sized
-from dsresults.page.chart import round_values
+from dsresults.number_text import capital, chance_text, figure
+from dsresults.page.chart import Area, Axis, round_values
 
 MOST_SHOWN = 22  # candidates that have room for a name
 WHOLE_LINE = 12  # a line of so many is drawn completely
@@ -26,14 +26,8 @@ LETTER = 8.2  # the width of one, at most
 ROOM_FOR_VALUE = 62.0
 
 
-class AxisMark(Value):
-    """A place on an axis."""
-
-    at: float
-    label: str
-
-
-class PictureArea(Value):
+@dataclass(frozen=True, kw_only=True)
+class PictureArea(Area):
     """Where things are drawn: values above, chances below, names at the foot."""
 
     width: float = 520.0
@@ -92,13 +86,14 @@ class Edge(Value):
     label_side: str
 
 
-class Picture(Value):
+@dataclass(frozen=True, kw_only=True)
+class Picture:
     """One workload's answer."""
 
     workload_id: str
     title: str
     description: str
-    ticks: tuple[AxisMark, ...]
+    axis: Axis
     places: tuple[Place, ...]
     slot: float
     edge: Edge | None = None
@@ -120,31 +115,6 @@ class Picture(Value):
         return round(self.foot + (20 + longest * LETTER * 0.72 if self.slanted else 26), 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """Values on the log axis, the largest at the top."""
-
-    low: float
-    high: float
-    shown: Metric
-
-    def y(self, value: float) -> float:
-        inside = min(max(value, self.low), self.high)
-        share = math.log(inside / self.low) / (math.log(self.high / self.low) or 1.0)
-        return round(AREA.bottom - (AREA.bottom - AREA.top) * share, 1)
-
-    def ticks(self) -> tuple[AxisMark, ...]:
-        return tuple(
-            AxisMark(at=self.y(value), label=self._label(value))
-            for value in round_values(self.low, self.high)
-        )
-
-    def _label(self, value: float) -> str:
-        if self.shown.unit == "µs":
-            return f"{value / 1000:g} ms"
-        return f"{value:g}/s" if self.shown.unit == "1/s" else f"{value:g}"
-
-
 def pictures(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Picture, ...]:
     """One for each workload, all with the same axis so that they can be compared."""
     ours = {
@@ -164,11 +134,30 @@ def pictures(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Pi
     known = [one.value for of in values.values() for group in of.values() for one in group]
     if not known or min(known) <= 0:
         return ()
-    scale = Scale(low=min(known) / 1.5, high=max(known) * 1.5, shown=unit.shown)
+    low, high = min(known) / 1.5, max(known) * 1.5
+    marks = {value: _mark_words(value, unit.shown) for value in round_values(low, high)}
+    scale = Scale(axis=Axis(low=low, high=high, marks=marks, bend=math.log), shown=unit.shown)
     return tuple(
         _picture(comparison, column, values[column.campaign_id], scale)
         for column in comparison.columns
     )
+
+
+def _mark_words(value: float, shown: Metric) -> str:
+    if shown.unit == "µs":
+        return f"{value / 1000:g} ms"
+    return f"{value:g}/s" if shown.unit == "1/s" else f"{value:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Values on the log axis, the largest at the top."""
+
+    axis: Axis
+    shown: Metric
+
+    def y(self, value: float) -> float:
+        return AREA.y(self.axis, min(max(value, self.axis.low), self.axis.high))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +191,8 @@ def _picture(
     scale: Scale,
 ) -> Picture:
     found = column.boundary
-    line = found.line if found and found.line else comparison.line
-    shown = drawn_of(line, set(values), found)
+    whole = found.line if found and found.line else comparison.line
+    shown = drawn_of(whole, set(values), found)
     slot = (AREA.right - AREA.left) / len(shown)
     middles = [round(AREA.left + slot * (at + 0.5), 1) for at in range(len(shown))]
     chances = (found.step_chances or found.chances) if found else {}
@@ -224,7 +213,7 @@ def _picture(
         workload_id=column.workload_id,
         title=f"{capital(scale.shown.title)}, {column.workload_id}",
         description="; ".join(place.title for place in places),
-        ticks=scale.ticks(),
+        axis=scale.axis,
         places=places,
         slot=round(slot, 1),
         edge=_edge(places, slot, found, comparison) if found and found.found else None,
@@ -290,13 +279,13 @@ def _place(
     dots = [each.value for each in readings]
     reference = [each.value for each in values.get(column.reference or "", ())]
     shown, ratio = scale.shown, observed.ratios.get(comparison.metric)
-    label = figure(shown, statistics.geometric_mean(dots)) if dots else "not measured"
+    words = figure(shown, statistics.geometric_mean(dots)) if dots else "not measured"
     facts: dict[str, object] = {}
     if dots and ratio is not None and reference:
         base = statistics.geometric_mean(reference)
         value = shown.at_slowness(base, ratio.value)
         ends = [shown.at_slowness(base, end) for end in ratio.interval or ()] or [value]
-        label = figure(shown, value)
+        words = figure(shown, value)
         facts = {"y": scale.y(value), "low": scale.y(min(ends)), "high": scale.y(max(ends))}
     word = column.verdict_word(observed)
     return Place(
@@ -308,8 +297,8 @@ def _place(
             Dot(y=scale.y(each.value), title=f"turn {each.turn}: {figure(shown, each.value)}")
             for each in readings
         ),
-        label=label if dots else "",
-        title=f"{candidate}: {', '.join(dict.fromkeys((word, label)))}",
+        label=words if dots else "",
+        title=f"{candidate}: {', '.join(dict.fromkeys((word, words)))}",
     ).model_copy(update=facts)
 
 
@@ -329,29 +318,3 @@ def _edge(
     right = (x + end_x) / 2 <= (AREA.left + AREA.right) / 2
     return Edge(x=round(x, 1), end_x=round(max(x, end_x), 1), label=said,
                 label_side="start" if right else "end")  # fmt: skip
-
-
-def sentences(comparison: ComparisonTable) -> Iterator[str]:
-    """The answer of each workload, with its figure."""
-    for column in comparison.columns:
-        yield f"{_answer(comparison, column)}."
-
-
-def _answer(comparison: ComparisonTable, column: Column) -> str:
-    found, load = column.boundary, column.workload_id
-    if found is None:
-        return f"With {load} the search has not ended"
-    if found.direction == "none" and found.smallest_visible_pct is not None:
-        ends = f"{comparison.line[0]} and {comparison.line[-1]}"
-        seen = f"a drop of {significant(found.smallest_visible_pct)} % would have been seen"
-        return f"With {load} there is no difference between {ends}; {seen}"
-    if not found.found or found.effect is None:
-        return f"With {load}: {found.summary}"
-    words = comparison.decider.words
-    said = sized(words, found)
-    unsure = "one of " if len(found.suspects) > 1 else ""
-    named = f"{', '.join(found.suspects[:4])}{' …' if len(found.suspects) > 4 else ''}"
-    who = f"{unsure}{named}" if unsure else found.after
-    verb = "" if words.verb else "is "
-    by = "" if words.verb or comparison.decider is COST else f" by {comparison.decider.label}"
-    return f"With {load}, {who} {verb}{said}{by} than {found.before}{interval_text(found)}"

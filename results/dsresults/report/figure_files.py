@@ -11,9 +11,11 @@ from pathlib import Path
 from dsharness.errors import ToolMissingError, UsageError
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
+from dsresults.page.chart import Chart
 from dsresults.page.page_files import write_files
-from dsresults.report.answer_picture import AREA, Picture, pictures
-from dsresults.report.html_page import figure_text
+from dsresults.page.page_html import figure_text
+from dsresults.report.answer_chart import answer_chart
+from dsresults.report.answer_picture import AREA, pictures
 from dsresults.report.report_data import ReportData
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -25,11 +27,15 @@ TWICE = 2  # as large as drawn, for sharp letters
 LIMIT_S = 60.0
 
 
-def figures_of(data: ReportData) -> Mapping[str, Picture]:
+def figures_of(data: ReportData) -> Mapping[str, Chart]:
     """The pictures by the names of their files."""
-    drawn = [each for one in data.sections for each in pictures(one.comparison, data.samples)]
+    drawn = [
+        answer_chart(picture)
+        for section in data.sections
+        for picture in pictures(section.comparison, data.samples)
+    ]
     return {
-        f"answer-{number}-{re.sub(r'[^A-Za-z0-9._-]', '_', each.workload_id)[:60]}": each
+        f"answer-{number}-{re.sub(r'[^A-Za-z0-9._-]', '_', each.workload)[:60]}": each
         for number, each in enumerate(drawn, start=1)
     }
 
@@ -55,7 +61,7 @@ def write_figures(folder: Path, data: ReportData) -> tuple[Path, ...]:
     return tuple(folder / f"{name}.{kind}" for name in found for kind in ("svg", "png"))
 
 
-def _photograph(browser: str, drawing: Path, picture: Picture) -> None:
+def _photograph(browser: str, drawing: Path, picture: Chart) -> None:
     """The PNG next to an SVG."""
     taken = drawing.with_suffix(".png")
     size = f"{round((AREA.width + 20) * TWICE)},{round((picture.height + 12) * TWICE)}"

@@ -6,50 +6,24 @@ nobody is mentioned by it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from dsharness.plain_text import plain
 from dsresults.commits_result import Comparison, Culprit
-from dsresults.number_text import NARROW, capital, chance_text, significant
+from dsresults.number_text import capital, chance_text, significant
+from dsresults.page.page_markdown import block, code, table, words
 from dsresults.profile_pair import ProfilePair, changed_functions
-from dsresults.report.answer_picture import sentences
-from dsresults.report.report_data import ReportData, Section, cells, headings, repeat_command
+from dsresults.report.report_data import (
+    ReportData,
+    Section,
+    cells,
+    headings,
+    repeat_command,
+    sentences,
+)
 from dsresults.times_table import notes_rows, notes_text, times_cells, times_rows
 from dsresults.tool_steps import ToolStep
 
-TICKS = re.compile("`+")
-MARKS = re.compile(r"([\\`*_\[\]<>|#~@])")
 MOST_CHANCES = 8
-
-
-def code(text: str) -> str:
-    """A text on one line as a span of code, whatever it holds."""
-    line = " ".join(plain(text).split())
-    fence = "`" * (max(map(len, TICKS.findall(line)), default=0) + 1)
-    inside = f" {line} " if line.startswith("`") or line.endswith("`") else line
-    return f"{fence}{inside}{fence}" if line else ""
-
-
-def words(text: str) -> str:
-    """A text on one line that means itself; a name after @ mentions no account."""
-    line = " ".join(plain(text).replace(NARROW, " ").split())
-    return MARKS.sub(r"\\\1", line).replace("\\@", "@\u2060").replace("\\#", "#\u2060")
-
-
-def block(lines: Iterable[str]) -> Iterator[str]:
-    """Lines as they are, in a fence that nothing inside ends."""
-    known = [plain(line) for line in lines]
-    longest = max((len(run) for line in known for run in TICKS.findall(line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    yield from (fence, *known, fence)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table; cells are Markdown already."""
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def render_markdown(data: ReportData) -> str:

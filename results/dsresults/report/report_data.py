@@ -24,7 +24,7 @@ from dsresults.compare.latency_curves import OperationLatencies
 from dsresults.compare.self_checks import told
 from dsresults.compare.usage_courses import WorkloadUsage
 from dsresults.explainers import shown_columns
-from dsresults.number_text import NARROW, figure, significant
+from dsresults.number_text import NARROW, figure, interval_text, significant, sized
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.reason import Reason
 from dsresults.tool_steps import ToolStep
@@ -134,6 +134,32 @@ def same_loads(metric: str, workloads: Iterable[str], settings: str) -> list[str
     decides = [] if metric == DECIDER else ["--metric", metric]
     loads = [word for name in workloads for word in ("--workload", name)]
     return [*decides, *loads, "--settings", settings]
+
+
+def sentences(comparison: ComparisonTable) -> Iterator[str]:
+    """The answer of each workload, with its figure."""
+    for column in comparison.columns:
+        yield f"{_answer(comparison, column)}."
+
+
+def _answer(comparison: ComparisonTable, column: Column) -> str:
+    found, load = column.boundary, column.workload_id
+    if found is None:
+        return f"With {load} the search has not ended"
+    if found.direction == "none" and found.smallest_visible_pct is not None:
+        ends = f"{comparison.line[0]} and {comparison.line[-1]}"
+        seen = f"a drop of {significant(found.smallest_visible_pct)} % would have been seen"
+        return f"With {load} there is no difference between {ends}; {seen}"
+    if not found.found or found.effect is None:
+        return f"With {load}: {found.summary}"
+    words = comparison.decider.words
+    said = sized(words, found)
+    unsure = "one of " if len(found.suspects) > 1 else ""
+    named = f"{', '.join(found.suspects[:4])}{' …' if len(found.suspects) > 4 else ''}"
+    who = f"{unsure}{named}" if unsure else found.after
+    verb = "" if words.verb else "is "
+    by = "" if words.verb or comparison.decider is COST else f" by {comparison.decider.label}"
+    return f"With {load}, {who} {verb}{said}{by} than {found.before}{interval_text(found)}"
 
 
 WIDTH = 100

@@ -27,8 +27,9 @@ from dsresults.compare.comparison_table import Candidate, Column, ComparisonTabl
 from dsresults.explainers import shown_columns
 from dsresults.moved_packages import PackageChange
 from dsresults.number_text import chance_text, figure, interval_text, significant, sized
+from dsresults.page.page_markdown import block, code, table, words
 from dsresults.profile_pair import ProfilePair, function_changes
-from dsresults.report.markdown_page import block, code, table, times_lines, words
+from dsresults.report.markdown_page import times_lines
 from dsresults.report.report_data import ReportData, repeat_command
 
 SHORT = 7  # digits of a hash, as upstream writes them

@@ -193,14 +193,14 @@ def connecting(location: Location, **further: int) -> dict[str, object]:
 
     The driver alone would go on in clear text, without a word, where a server has no TLS.
     """
-    asked = location.url.query.get("options", ())
-    options = [asked] if isinstance(asked, str) else [*asked]
+    url_options = location.url.query.get("options", ())
+    options = [url_options] if isinstance(url_options, str) else [*url_options]
     options += [f"-c {name}={value}" for name, value in (_SERVER | further).items()]
-    given = {**_WAITING, "options": " ".join(options)}
+    parameters = {**_WAITING, "options": " ".join(options)}
     reached = _reached(location)
     if reached.get("sslmode") not in TLS_IS_CHOSEN and not all(map(_is_here, _hosts(reached))):
-        given["sslmode"] = "require"
-    return given
+        parameters["sslmode"] = "require"
+    return parameters
 
 
 def conninfo(location: Location, **further: object) -> str:
@@ -208,9 +208,9 @@ def conninfo(location: Location, **further: object) -> str:
     from psycopg import Error  # noqa: PLC0415 - an extra
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415
 
-    _, asked = location.url.get_dialect()().create_connect_args(location.url)
+    _, arguments = location.url.get_dialect()().create_connect_args(location.url)
     try:
-        return make_conninfo(**{**asked, **further})
+        return make_conninfo(**{**arguments, **further})
     except Error as error:
         raise StoreError(
             f"the address of the results database {location} cannot be read: {error}",
@@ -225,11 +225,11 @@ def _reached(location: Location) -> Mapping[str, str]:
     """
     from psycopg import pq  # noqa: PLC0415 - an extra
 
-    begun = pq.PGconn.connect_start(conninfo(location, port=0).encode())
+    connection = pq.PGconn.connect_start(conninfo(location, port=0).encode())
     try:
-        return {each.keyword.decode(): (each.val or b"").decode() for each in begun.info}
+        return {option.keyword.decode(): (option.val or b"").decode() for option in connection.info}
     finally:
-        begun.finish()
+        connection.finish()
 
 
 def _hosts(reached: Mapping[str, str]) -> list[str]:
@@ -324,8 +324,8 @@ def insert_new(connection: Connection, table: Table, row: Mapping[str, object]) 
     insert = sqlite.insert if embedded(connection) else postgresql.insert
     statement = insert(table).values(row).on_conflict_do_nothing()
     # Without the option SQLAlchemy forgets the count of an INSERT on PostgreSQL.
-    done = connection.execute(statement, execution_options={"preserve_rowcount": True})
-    return done.rowcount == 1
+    result = connection.execute(statement, execution_options={"preserve_rowcount": True})
+    return result.rowcount == 1
 
 
 def clock_us(connection: Connection) -> int:
@@ -342,8 +342,8 @@ def revision(connection: Connection) -> str | None:
 
 
 def _version(connection: Connection) -> str | None:
-    asked = select(column("version_num", Text)).select_from(table(VERSION_TABLE))
-    return connection.execute(asked).scalar_one_or_none()
+    query = select(column("version_num", Text)).select_from(table(VERSION_TABLE))
+    return connection.execute(query).scalar_one_or_none()
 
 
 def _engine(location: Location, lock_wait_s: float) -> Engine:
@@ -369,8 +369,8 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
             f"the results database {location} needs the Python package psycopg",
             hint="pip install 'dsbisect[postgresql]', or 'dsbisect[many]' for several machines",
         ) from None
-    kept = weakref.ref(engine)
-    os.register_at_fork(after_in_child=lambda: _forget(kept()))
+    engine_reference = weakref.ref(engine)
+    os.register_at_fork(after_in_child=lambda: _forget(engine_reference()))
     return engine
 
 

@@ -84,34 +84,38 @@ def put_document(connection: Connection, value: Value, *, time_us: int | None = 
     kind = KINDS[type(value)]
     if kind.by_content:
         return False
-    there = _body(connection, kind, row["id"])
-    if there == row["body"]:
+    stored_body = _body(connection, kind, row["id"])
+    if stored_body == row["body"]:
         return False
-    if isinstance(value, Campaign) and {**there, **ANSWER} == {**row["body"], **ANSWER}:
+    if isinstance(value, Campaign) and {**stored_body, **ANSWER} == {**row["body"], **ANSWER}:
         if value.finished_at is None or change_document(connection, value, state=OPEN):
             return False
-        there = _body(connection, kind, row["id"])  # another process was quicker
-        if there == row["body"]:
+        stored_body = _body(connection, kind, row["id"])  # another process was quicker
+        if stored_body == row["body"]:
             return False
-    raise conflict(kind.name, row["id"], row["body"], there)
+    raise conflict(kind.name, row["id"], row["body"], stored_body)
 
 
 def change_document(connection: Connection, value: Value, *, state: str | None = None) -> bool:
     """Replace a document's body and state; False if there is none, or none in that ``state``."""
     row = row_of(value, 0)
-    which = [DOCUMENTS.c[name] == row[name] for name in ("kind", "id")]
+    conditions = [DOCUMENTS.c[name] == row[name] for name in ("kind", "id")]
     if state is not None:
-        which.append(DOCUMENTS.c.state == state)
+        conditions.append(DOCUMENTS.c.state == state)
     changed = {name: row[name] for name in ("state", "body")}
-    return connection.execute(update(DOCUMENTS).where(*which).values(changed)).rowcount == 1
+    return connection.execute(update(DOCUMENTS).where(*conditions).values(changed)).rowcount == 1
 
 
 def answer_campaign(
-    database: Database, connection: Connection, campaign_id: str, boundary: Boundary, at: str
+    database: Database,
+    connection: Connection,
+    campaign_id: str,
+    boundary: Boundary,
+    finished_at: str,
 ) -> None:
     """Give a campaign its answer; the same answer again changes nothing."""
-    microseconds(at, f"finished_at of campaign {campaign_id!r}")
-    answer = {"finished_at": at, "boundary": boundary}
+    microseconds(finished_at, f"finished_at of campaign {campaign_id!r}")
+    answer = {"finished_at": finished_at, "boundary": boundary}
     campaign = get_document(connection, Campaign, campaign_id)
     if campaign is None:
         raise StoreError(
@@ -121,10 +125,13 @@ def answer_campaign(
     answered = campaign.model_copy(update=answer)
     if change_document(connection, answered, state=OPEN):
         return
-    there = get_document(connection, Campaign, campaign_id)  # another process may have been quicker
-    if there != answered:
+    stored_campaign = get_document(
+        connection, Campaign, campaign_id
+    )  # another process may have been quicker
+    if stored_campaign != answered:
         raise StoreError(
-            f"campaign {campaign_id!r} was already answered at {there and there.finished_at}",
+            f"campaign {campaign_id!r} was already answered at "
+            f"{stored_campaign and stored_campaign.finished_at}",
             hint="start a new campaign: an answer is never changed",
         )
 
@@ -188,11 +195,11 @@ def forget_document(connection: Connection, kind: type[Value], identity: str) ->
 
 
 def document_ids(
-    connection: Connection, kinds: Iterable[type[Value]], which: ColumnElement[bool]
+    connection: Connection, kinds: Iterable[type[Value]], condition: ColumnElement[bool]
 ) -> set[str]:
     """Ids alone, without what is kept under them."""
     names = [KINDS[kind].name for kind in kinds]
-    query = select(DOCUMENTS.c.id).where(DOCUMENTS.c.kind.in_(names), which)
+    query = select(DOCUMENTS.c.id).where(DOCUMENTS.c.kind.in_(names), condition)
     return set(connection.scalars(query))
 
 
@@ -220,18 +227,18 @@ def row_of(value: Value, time_us: int) -> RowValues:
 def decode_document(kind: type[V], row: Row) -> V:
     """The value of a row; UnreadableError when this version cannot read it, or it contradicts."""
     of_kind = KINDS[kind]
-    what = f"{of_kind.name} {_short(row['id'])}"
-    value = stored(kind, row["body"], what)
+    title = f"{of_kind.name} {_short(row['id'])}"
+    value = stored(kind, row["body"], title)
     try:
         columns = _columns(of_kind, value)
     except StoreError as error:
         raise UnreadableError(
-            f"the stored {what} cannot be read: {error.message}", hint=OTHER
+            f"the stored {title} cannot be read: {error.message}", hint=OTHER
         ) from error
     for name, cell in columns.items():
         if row[name] != cell:
             raise UnreadableError(
-                f"the stored {what} cannot be read: its {name} is {_short(cell)} in its body,"
+                f"the stored {title} cannot be read: its {name} is {_short(cell)} in its body,"
                 f" {_short(row[name])} in the table",
                 hint=OTHER,
             )
@@ -253,18 +260,20 @@ def _short(cell: object) -> str:
 
 
 def _body(connection: Connection, kind: Kind, identity: str) -> RowValues:
-    which = (DOCUMENTS.c.kind == kind.name, DOCUMENTS.c.id == identity)
-    body = connection.scalar(select(DOCUMENTS.c.body).where(*which))
+    conditions = (DOCUMENTS.c.kind == kind.name, DOCUMENTS.c.id == identity)
+    body = connection.scalar(select(DOCUMENTS.c.body).where(*conditions))
     return body if isinstance(body, dict) else {"body": body}
 
 
-def conflict(name: str, identity: str, ours: RowValues, there: RowValues) -> StoreError:
+def conflict(name: str, identity: str, new_row: RowValues, stored_row: RowValues) -> StoreError:
     """The error of two that differ and have one id."""
     missing = object()
     differing = sorted(
-        field for field in {*ours, *there} if ours.get(field, missing) != there.get(field, missing)
+        field
+        for field in {*new_row, *stored_row}
+        if new_row.get(field, missing) != stored_row.get(field, missing)
     )
-    before, now = (str(row.get(differing[0]))[:80] for row in (there, ours))
+    before, now = (str(row.get(differing[0]))[:80] for row in (stored_row, new_row))
     return StoreError(
         f"the {name} {identity!r} is already in the store, with another"
         f" {', '.join(differing)}: {before!r}, not {now!r}",

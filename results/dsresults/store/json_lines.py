@@ -148,7 +148,9 @@ def parse_log(lines: Iterable[str], *, source: str) -> list[tuple[Campaign, list
     samples = [record.value for record in parsed if isinstance(record, SampleRecord)]
     if not campaigns:
         raise UsageError(f"{source}: there is no campaign in it", hint=LOG_HINT)
-    return [(each, [s for s in samples if s.campaign_id == each.id]) for each in campaigns]
+    return [
+        (campaign, [s for s in samples if s.campaign_id == campaign.id]) for campaign in campaigns
+    ]
 
 
 def read_lines(
@@ -163,29 +165,29 @@ def read_lines(
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
-    done = Imported()
+    imported = Imported()
     with database.writing() as connection:
         for number, record in records:
             try:
                 if isinstance(record, FindingRecord):
                     check(record.value)
-                done = _put(connection, record, done)
+                imported = _put(connection, record, imported)
             except StoreError as error:
                 place = f"{source}, line {number}"
                 raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
-    return done
+    return imported
 
 
-def _put(connection: Connection, record: AnyRecord, done: Imported) -> Imported:
+def _put(connection: Connection, record: AnyRecord, imported: Imported) -> Imported:
     if isinstance(record, Header):
-        return done
+        return imported
     if isinstance(record, ImageRecord):
         time_us = microseconds(record.added_at, f"added_at of image {record.value.key!r}")
         new = put_document(connection, record.value, time_us=time_us)
     else:
         new = put(connection, record.value)
     counted = f"{record.record}s" if new else "known"
-    return replace(done, **{counted: getattr(done, counted) + 1})
+    return replace(imported, **{counted: getattr(imported, counted) + 1})
 
 
 def _parse(line: str, place: str, hint: str) -> AnyRecord:

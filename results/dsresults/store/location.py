@@ -41,15 +41,15 @@ class Location:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        given = [self.url.query.get(name) for name in SECRET_PARAMETERS]
-        texts = [self.url.password, *(value for value in given if isinstance(value, str))]
+        parameters = [self.url.query.get(name) for name in SECRET_PARAMETERS]
+        texts = [self.url.password, *(value for value in parameters if isinstance(value, str))]
         return tuple(text for text in texts if text)
 
     def __str__(self) -> str:
         if self.file is not None:
             return str(self.file)
-        shown = self.url.set(drivername="postgresql").difference_update_query(SECRET_PARAMETERS)
-        return shown.render_as_string(hide_password=True)
+        shown_url = self.url.set(drivername="postgresql").difference_update_query(SECRET_PARAMETERS)
+        return shown_url.render_as_string(hide_password=True)
 
 
 def default_location() -> str:

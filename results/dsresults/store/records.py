@@ -37,9 +37,9 @@ def _put_sample(connection: Connection, sample: Sample) -> bool:
     row = encode(sample, SAMPLES)
     if insert_new(connection, SAMPLES, row):
         return True
-    there = _there(connection, SAMPLES, sample.id)
-    if there != row:
-        raise conflict("sample", sample.id, row, there)
+    stored_row = _there(connection, SAMPLES, sample.id)
+    if stored_row != row:
+        raise conflict("sample", sample.id, row, stored_row)
     return False
 
 
@@ -50,8 +50,8 @@ def _put_turn(connection: Connection, turn: Turn) -> bool:
         return False
     if insert_new(connection, TURNS, row):
         return True
-    there = _there(connection, TURNS, turn.id)
-    if there != row and not planned and not _end_turn(connection, turn, row):
+    stored_row = _there(connection, TURNS, turn.id)
+    if stored_row != row and not planned and not _end_turn(connection, turn, row):
         raise conflict("turn", turn.id, row, _there(connection, TURNS, turn.id))
     return False
 
@@ -59,13 +59,13 @@ def _put_turn(connection: Connection, turn: Turn) -> bool:
 def _end_turn(connection: Connection, turn: Turn, row: RowValues) -> bool:
     """False unless it is planned and nothing more; it stays what it was planned as."""
     planned = (TURNS.c.id == turn.id, TURNS.c.state == TurnState.PLANNED)
-    there = connection.execute(select(TURNS).where(*planned)).mappings().one_or_none()
-    if there is None:
+    stored_row = connection.execute(select(TURNS).where(*planned)).mappings().one_or_none()
+    if stored_row is None:
         return False
     ending = {name: getattr(turn, name) for name in ("state", *ENDING)}
-    if decode(Turn, dict(there)).model_copy(update=ending) != turn:
-        raise conflict("turn", turn.id, row, dict(there))
-    rest = {**there["rest"], **{name: row["rest"][name] for name in ENDING}}
+    if decode(Turn, dict(stored_row)).model_copy(update=ending) != turn:
+        raise conflict("turn", turn.id, row, dict(stored_row))
+    rest = {**stored_row["rest"], **{name: row["rest"][name] for name in ENDING}}
     ended = update(TURNS).where(*planned).values(state=row["state"], rest=rest)
     return connection.execute(ended).rowcount == 1
 
@@ -77,19 +77,21 @@ def settle_turns(
 
     Returns how many it ended. A turn that is any machine's is one of theirs.
     """
-    begun = select(TURNS).where(TURNS.c.campaign_id == campaign_id, TURNS.c.state == PLANNED)
+    planned_turns = select(TURNS).where(
+        TURNS.c.campaign_id == campaign_id, TURNS.c.state == PLANNED
+    )
     ended_turns = 0
     for turn in database.readable(
-        partial(decode, Turn), connection.execute(begun).mappings().all()
+        partial(decode, Turn), connection.execute(planned_turns).mappings().all()
     ):
         if machines is not None and turn.machine and turn.machine not in machines:
             continue
         of_it = (SAMPLES.c.turn == turn.number, SAMPLES.c.attempt == turn.attempt)
-        taken = connection.scalars(
+        sampled = connection.scalars(
             select(SAMPLES.c.candidate_id).where(SAMPLES.c.campaign_id == campaign_id, *of_it)
         )
-        whole = set(taken).issuperset(turn.candidates)
-        state = TurnState.DONE if whole else TurnState.GIVEN_UP
+        is_whole = set(sampled).issuperset(turn.candidates)
+        state = TurnState.DONE if is_whole else TurnState.GIVEN_UP
         planned = (TURNS.c.id == turn.id, TURNS.c.state == TurnState.PLANNED.value)
         ended = update(TURNS).where(*planned).values(state=state.value)
         ended_turns += connection.execute(ended).rowcount
@@ -102,20 +104,20 @@ def _there(connection: Connection, table: Table, identity: str) -> RowValues:
 
 def give_up_turns(connection: Connection, turn_ids: Collection[str]) -> int:
     """Give up these turns, however they ended; how many are: a machine's role may not."""
-    these = TURNS.c.id.in_(turn_ids)
-    connection.execute(update(TURNS).where(these).values(state=TurnState.GIVEN_UP.value))
-    given_up = select(func.count()).where(these, TURNS.c.state == GIVEN_UP)
+    chosen_turns = TURNS.c.id.in_(turn_ids)
+    connection.execute(update(TURNS).where(chosen_turns).values(state=TurnState.GIVEN_UP.value))
+    given_up = select(func.count()).where(chosen_turns, TURNS.c.state == GIVEN_UP)
     return connection.execute(given_up).scalar_one()
 
 
 V = TypeVar("V", bound=Value)
 
 
-def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sample]:
+def find_samples(database: Database, conditions: Mapping[str, str | None]) -> list[Sample]:
     """Those that match everything given, but of attempts that were interrupted; in time order."""
     order = (SAMPLES.c.started_us, SAMPLES.c.id)
-    query = _matching(SAMPLES, given).where(~_given_up()).order_by(*order)
-    return _found(database, Sample, query, all_of_them="id" in given)
+    query = _matching(SAMPLES, conditions).where(~_given_up()).order_by(*order)
+    return _found(database, Sample, query, all_of_them="id" in conditions)
 
 
 def find_turns(database: Database, campaign_id: str) -> list[Turn]:
@@ -164,10 +166,10 @@ def _of_its_turn() -> ColumnElement[bool]:
     )
 
 
-def _matching(table: Table, given: Mapping[str, str | None]) -> Select[Any]:
+def _matching(table: Table, conditions: Mapping[str, str | None]) -> Select[Any]:
     """None in ``given`` matches everything."""
-    wanted = [table.c[name] == value for name, value in given.items() if value is not None]
-    return select(table).where(*wanted)
+    clauses = [table.c[name] == value for name, value in conditions.items() if value is not None]
+    return select(table).where(*clauses)
 
 
 def _found(

@@ -69,31 +69,31 @@ def _newest(scripts: Path) -> str:
 
 
 def _is_current(connection: Connection, database: Database, script: ScriptDirectory) -> bool:
-    found = revision(connection)
-    known = {known.revision for known in script.walk_revisions()}
-    if found is None:
+    store_revision = revision(connection)
+    revisions = {revisions.revision for revisions in script.walk_revisions()}
+    if store_revision is None:
         _refuse_foreign(connection, database)
-    elif found < min(known):
+    elif store_revision < min(revisions):
         raise StoreError(
-            f"the results database {database.location} is of an older form (schema {found}; this"
-            f" dsbisect reads {min(known)} and later)",
+            f"the results database {database.location} is of an older form (schema "
+            f"{store_revision}; this dsbisect reads {min(revisions)} and later)",
             hint=f"commit {OLD_READER} of dsbisect reads it: there `dsbisect results export --store"
             " OLD FILE`, then here `dsbisect results import --store NEW FILE`",
         )
-    elif found not in known:
+    elif store_revision not in revisions:
         raise StoreError(
             f"the results database {database.location} was written by a newer dsbisect"
-            f" (schema {found}; this one knows up to {script.get_current_head()})",
+            f" (schema {store_revision}; this one knows up to {script.get_current_head()})",
             hint=f"upgrade dsbisect, or {ELSEWHERE}",
         )
-    return found == script.get_current_head()
+    return store_revision == script.get_current_head()
 
 
 def _refuse_foreign(connection: Connection, database: Database) -> None:
-    taken = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
-    if taken:
+    tables_there = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
+    if tables_there:
         raise StoreError(
-            f"{database.location} holds another program's tables: {', '.join(taken)}",
+            f"{database.location} holds another program's tables: {', '.join(tables_there)}",
             hint=f"give dsbisect its own database: {ELSEWHERE}",
         )
 

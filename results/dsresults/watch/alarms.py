@@ -90,13 +90,15 @@ class Alarm(Value):
     @property
     def sightings(self) -> tuple[AlarmEvent, ...]:
         """The latest event of each series that has seen it."""
-        last = {str(each.series): each for each in self.events if each.series and each.effect}
+        last = {str(event.series): event for event in self.events if event.series and event.effect}
         return tuple(last.values())
 
     @property
     def commits(self) -> frozenset[str]:
         """Every commit that carries its change."""
-        return frozenset(name for each in self.events for name in (each.commit, *each.same) if name)
+        return frozenset(
+            name for event in self.events for name in (event.commit, *event.same) if name
+        )
 
 
 def alarms_of(findings: Iterable[Finding]) -> tuple[Alarm, ...]:
@@ -104,8 +106,8 @@ def alarms_of(findings: Iterable[Finding]) -> tuple[Alarm, ...]:
 
     What is only searched for does not change the state of what is known already.
     """
-    events = [*values_of(AlarmEvent, (each for each in findings if each.kind == "alarm"))]
-    events.sort(key=lambda each: each.at)
+    events = [*values_of(AlarmEvent, (finding for finding in findings if finding.kind == "alarm"))]
+    events.sort(key=lambda event: event.at)
     became = {old: event.alarm for event in events for old in event.was}
     groups: dict[str, list[AlarmEvent]] = {}
     for event in events:
@@ -116,7 +118,7 @@ def alarms_of(findings: Iterable[Finding]) -> tuple[Alarm, ...]:
 
 def _alarm(name: str, events: Sequence[AlarmEvent]) -> Alarm:
     def latest(field: str) -> str:
-        return next((value for each in reversed(events) if (value := getattr(each, field))), "")
+        return next((value for event in reversed(events) if (value := getattr(event, field))), "")
 
     return Alarm(
         id=name,
@@ -131,9 +133,9 @@ def _alarm(name: str, events: Sequence[AlarmEvent]) -> Alarm:
 
 def _state(events: Sequence[AlarmEvent]) -> AlarmState:
     """The latest; one that is pending says less than one that is open or was decided."""
-    said = [event.state for event in events]
-    known = [state for state in said if not state.pending]
-    return known[-1] if known and (known[-1].open or known[-1].decided) else said[-1]
+    states = [event.state for event in events]
+    settled = [state for state in states if not state.pending]
+    return settled[-1] if settled and (settled[-1].open or settled[-1].decided) else states[-1]
 
 
 def followed(alarms: Sequence[Alarm], tip: str, series: WatchedSeries) -> tuple[Alarm, ...]:
@@ -151,8 +153,8 @@ def searched(
 ) -> AlarmEvent | None:
     """The event of a search that has no answer yet, if it changes what is known of this tip."""
     name = tip[:SHORT]
-    told = [event.state for alarm in alarms for event in alarm.events if event.alarm == name]
-    if told and told[-1] is state:
+    states = [event.state for alarm in alarms for event in alarm.events if event.alarm == name]
+    if states and states[-1] is state:
         return None
     return AlarmEvent(alarm=name, at=moment(), state=state, note=note, series=series)
 
@@ -186,12 +188,16 @@ def sighted(
         return None
     cause = {*([tip.named] if tip.named else []), *same}
     searching = followed(alarms, tip.tip, tip.series)
-    known = next((alarm for alarm in alarms if alarm.commits & cause), None)
-    name = known.id if known else (tip.named or tip.tip)[:SHORT]
+    known_alarm = next((alarm for alarm in alarms if alarm.commits & cause), None)
+    name = known_alarm.id if known_alarm else (tip.named or tip.tip)[:SHORT]
     state = AlarmState.NAMED if tip.named and tip.proved else AlarmState.CONFIRMED
-    said = [alarm.state for alarm in (known, *searching) if alarm and not alarm.state.pending]
-    if said and said[0] is not AlarmState.FIXED:  # what a person decided stays, unless it came back
-        state = said[0]
+    states = [
+        alarm.state for alarm in (known_alarm, *searching) if alarm and not alarm.state.pending
+    ]
+    if (
+        states and states[0] is not AlarmState.FIXED
+    ):  # what a person decided stays, unless it came back
+        state = states[0]
     return AlarmEvent(
         alarm=name,
         was=tuple(alarm.id for alarm in searching if alarm.id != name),
@@ -221,8 +227,8 @@ def taken_back(alarms: Sequence[Alarm], tip: WatchedTip) -> tuple[AlarmEvent, ..
         )
         for alarm in alarms
         if alarm.state.open
-        for seen in alarm.sightings
-        if seen.series == tip.series
-        and seen.effect
-        and -tip.log_ratio >= FIXED_SHARE * math.log(seen.effect)
+        for sighting in alarm.sightings
+        if sighting.series == tip.series
+        and sighting.effect
+        and -tip.log_ratio >= FIXED_SHARE * math.log(sighting.effect)
     )

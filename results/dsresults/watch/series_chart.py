@@ -27,22 +27,24 @@ def wide_area(width: float) -> Area:
     return Area(width=wide, height=230.0, left=56.0, right=wide - 12, top=30.0, bottom=196.0)
 
 
-def series_chart(shown: WatchedBranchTips, area: Area = AREA, page: str = "") -> Chart:
+def series_chart(branch_tips: WatchedBranchTips, area: Area = AREA, page: str = "") -> Chart:
     """Return each tip at the moment of its answer, as a multiple of the first reference."""
-    known = {point.number: point for point in shown.points}
-    up = _ratio_axis(shown.points)
-    moments = [datetime.fromisoformat(tip.at).timestamp() for tip in shown.tips]
+    points_by_number = {point.number: point for point in branch_tips.points}
+    up = _ratio_axis(branch_tips.points)
+    moments = [datetime.fromisoformat(tip.at).timestamp() for tip in branch_tips.tips]
     alone = 0.5 if len(moments) == 1 else 0.0  # in the middle
     across = Axis(low=moments[0] - alone, high=moments[-1] + alone, marks={})
     places = [area.x(across, moment) for moment in moments]
-    numbers = sorted(known)
-    level = [(places[number], area.y(up, known[number].ratio)) for number in numbers]
-    band = [(places[number], area.y(up, known[number].high)) for number in numbers]
-    band += [(places[number], area.y(up, known[number].low)) for number in reversed(numbers)]
-    heights = [area.y(up, height) for height in _heights(shown.tips, known)]
+    numbers = sorted(points_by_number)
+    level = [(places[number], area.y(up, points_by_number[number].ratio)) for number in numbers]
+    band = [(places[number], area.y(up, points_by_number[number].high)) for number in numbers]
+    band += [
+        (places[number], area.y(up, points_by_number[number].low)) for number in reversed(numbers)
+    ]
+    heights = [area.y(up, height) for height in _heights(branch_tips.tips, points_by_number)]
     return Chart(
-        title=f"{shown.series}, by {shown.series.metric}",
-        description=_words(shown),
+        title=f"{branch_tips.series}, by {branch_tips.series.metric}",
+        description=_words(branch_tips),
         width=area.width,
         height=area.height,
         leads=True,
@@ -50,11 +52,11 @@ def series_chart(shown: WatchedBranchTips, area: Area = AREA, page: str = "") ->
         shapes=(
             *area.up(up),
             area.foot(),
-            *_dates(shown.tips, places, area),
+            *_dates(branch_tips.tips, places, area),
             path("polygon", band, "spread pattern-0"),
-            *_steps(shown.tips, places, area),
+            *_steps(branch_tips.tips, places, area),
             path("polyline", level, "curve pattern-0"),
-            *_tips(shown.tips, places, heights, area, page),
+            *_tips(branch_tips.tips, places, heights, area, page),
         ),
     )
 
@@ -69,11 +71,13 @@ def _ratio_axis(points: Sequence[SeriesPoint]) -> Axis:
     return Axis(low=low, high=high, marks=marks)
 
 
-def _heights(tips: Sequence[WatchedTip], known: dict[int, SeriesPoint]) -> Iterator[float]:
+def _heights(
+    tips: Sequence[WatchedTip], points_by_number: dict[int, SeriesPoint]
+) -> Iterator[float]:
     """Each tip's level; one that says nothing stands where the one before it stands."""
     level = 1.0
     for number in range(len(tips)):
-        level = known[number].ratio if number in known else level
+        level = points_by_number[number].ratio if number in points_by_number else level
         yield level
 
 
@@ -109,25 +113,28 @@ def _steps(tips: Sequence[WatchedTip], places: Sequence[float], area: Area) -> I
             continue
         ratio = tip.effect if METRICS[tip.series.metric].floor is None else None
         words = f"{significant(ratio)}\u00d7 {tip.direction}" if ratio else tip.direction
-        left = x > area.width * 0.6
-        begin = x - LETTER * len(words) if left else x
+        is_left = x > area.width * 0.6
+        begin = x - LETTER * len(words) if is_left else x
         fits, end = begin > end, max(end, begin + LETTER * len(words))
         yield line(x, area.top - 10, x, area.bottom, f"step {tip.direction}")
         if fits:
-            kind, anchor = f"step-label {tip.direction}", "end" if left else "start"
-            yield label(x + (-5 if left else 5), area.top - 12, words, kind, anchor)
+            kind, anchor = f"step-label {tip.direction}", "end" if is_left else "start"
+            yield label(x + (-5 if is_left else 5), area.top - 12, words, kind, anchor)
 
 
 def _dates(tips: Sequence[WatchedTip], places: Sequence[float], area: Area) -> Iterator[Element]:
     """The first and the last, and what fits between them."""
     last = tips[-1].at[:10]
     most = area.right - DATE_WIDTH if tips[0].at[:10] != last else area.right
-    shown, begin = {last: places[-1]}, -math.inf  # the first begins at its place, others around it
+    dates_shown, begin = (
+        {last: places[-1]},
+        -math.inf,
+    )  # the first begins at its place, others around it
     for tip, x in zip(tips, places, strict=True):
-        if tip.at[:10] not in shown and begin <= x <= most:
-            shown[tip.at[:10]] = x
+        if tip.at[:10] not in dates_shown and begin <= x <= most:
+            dates_shown[tip.at[:10]] = x
             begin = x + DATE_WIDTH * 1.6
-    for date, x in shown.items():
+    for date, x in dates_shown.items():
         side = "start" if x < area.left + 45 else "end" if x > area.right - 45 else "middle"
         yield label(x, area.bottom + 20, date, "tick", side)
 
@@ -140,8 +147,12 @@ def _round_ratios(low: float, high: float) -> Iterator[float]:
         yield round(number * step, 9)
 
 
-def _words(shown: WatchedBranchTips) -> str:
+def _words(branch_tips: WatchedBranchTips) -> str:
     """For who does not see it: where it ends, and each step."""
-    steps = [f"{tip.at[:10]} {tip.summary}" for tip in shown.tips if tip.differs]
-    level = f"now {significant(shown.level)} times the first reference" if shown.level else ""
-    return "; ".join(filter(None, (f"{len(shown.tips)} tips", level, *steps)))
+    steps = [f"{tip.at[:10]} {tip.summary}" for tip in branch_tips.tips if tip.differs]
+    level = (
+        f"now {significant(branch_tips.level)} times the first reference"
+        if branch_tips.level
+        else ""
+    )
+    return "; ".join(filter(None, (f"{len(branch_tips.tips)} tips", level, *steps)))

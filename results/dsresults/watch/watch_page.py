@@ -51,7 +51,7 @@ TIP_WIDTH, MOST_WIDTH = 6.0, 2400.0  # of a series' own chart, which scrolls
 
 def page_names(state: WatchState) -> tuple[str, ...]:
     """Return the names of all pages; that of all comes last: it leads to the others."""
-    return (*(shown.page for shown in state.series), PAGE)
+    return (*(series.page for series in state.series), PAGE)
 
 
 def watch_page(state: WatchState, name: str = PAGE, *, reports: str = "") -> Page:
@@ -60,8 +60,8 @@ def watch_page(state: WatchState, name: str = PAGE, *, reports: str = "") -> Pag
     ``reports`` is where a campaign's report is, if it can be followed to.
     """
     if name != PAGE:
-        shown = {each.page: each for each in state.series}[name]
-        return _series_page(state, shown, reports)
+        tips = {series.page: series for series in state.series}[name]
+        return _series_page(state, tips, reports)
     return Page(
         title=f"watches {state.id}",
         heading=state.id,
@@ -126,11 +126,11 @@ def _series(state: WatchState) -> Section:
     charts = [
         Card(
             kind="plain",
-            title=(link(f"{shown.series.branch} with {shown.series.workload}", shown.page),
-                   quiet(f", by {shown.series.metric}")),
-            parts=[series_chart(shown, page=shown.page)],
+            title=(link(f"{series.series.branch} with {series.series.workload}", series.page),
+                   quiet(f", by {series.series.metric}")),
+            parts=[series_chart(series, page=series.page)],
         )
-        for shown in state.series
+        for series in state.series
     ]  # fmt: skip
     table = Table(
         kind="candidates watched",
@@ -138,15 +138,15 @@ def _series(state: WatchState) -> Section:
         columns=("Series", "Tip", "Answer", "Level", "Tips", "Time"),
         rows=[
             (
-                link(str(shown.series), shown.page),
-                (link(code(shown.tips[-1].tip[:12]), f"{shown.page}#t{len(shown.tips) - 1}"),
-                 quiet(utc(shown.tips[-1].at))),
-                shown.tips[-1].summary,
-                _level(shown),
-                str(len(shown.tips)),
-                duration(shown.seconds),
+                link(str(series.series), series.page),
+                (link(code(series.tips[-1].tip[:12]), f"{series.page}#t{len(series.tips) - 1}"),
+                 quiet(utc(series.tips[-1].at))),
+                series.tips[-1].summary,
+                _level(series),
+                str(len(series.tips)),
+                duration(series.seconds),
             )
-            for shown in state.series
+            for series in state.series
         ],
     )  # fmt: skip
     reading = note(
@@ -157,8 +157,8 @@ def _series(state: WatchState) -> Section:
     return Section(title="Series", parts=(reading, grid, table))
 
 
-def _level(shown: WatchedBranchTips) -> str:
-    return or_dash(shown.level, lambda level: f"{significant(level)}\u00d7")
+def _level(tips: WatchedBranchTips) -> str:
+    return or_dash(tips.level, lambda level: f"{significant(level)}\u00d7")
 
 
 def _machines(state: WatchState) -> Iterator[Content]:
@@ -184,37 +184,37 @@ def _machines(state: WatchState) -> Iterator[Content]:
 
 def _noise(machine: MachineUse) -> Content:
     several = len(machine.noise_pct) > 1
-    known = tuple(
+    words_known = tuple(
         Span(words=(percent(noise), quiet(f" {metric}" if several else "")), kind="fact")
         for metric, noise in machine.noise_pct.items()
     )
-    return known or quiet("not known")
+    return words_known or quiet("not known")
 
 
-def _series_page(state: WatchState, shown: WatchedBranchTips, reports: str) -> Page:
-    metric = METRICS[shown.series.metric]
-    width = min(MOST_WIDTH, TIP_WIDTH * len(shown.tips))
-    alarms = _alarms_by_tip(state, shown)
+def _series_page(state: WatchState, tips: WatchedBranchTips, reports: str) -> Page:
+    metric = METRICS[tips.series.metric]
+    width = min(MOST_WIDTH, TIP_WIDTH * len(tips.tips))
+    alarms = _alarms_by_tip(state, tips)
     return Page(
-        title=f"{shown.series}, {state.id}",
-        heading=str(shown.series),
-        key=_key(state, shown),
+        title=f"{tips.series}, {state.id}",
+        heading=str(tips.series),
+        key=_key(state, tips),
         above=link(state.id, PAGE),
         about=(
             (
-                f"By {metric.title}; now at {_level(shown)} the first reference; "
-                f"{counted(len(shown.tips), 'tip')}, {duration(shown.seconds)} of measuring."
+                f"By {metric.title}; now at {_level(tips)} the first reference; "
+                f"{counted(len(tips.tips), 'tip')}, {duration(tips.seconds)} of measuring."
             ),
         ),
         parts=(
             Grid(
                 kind="wide newest",
                 label="The series as a chart",
-                parts=[series_chart(shown, wide_area(width))],
+                parts=[series_chart(tips, wide_area(width))],
             ),
             *(
                 _tip(tip, number, alarms.get(tip.at), reports)
-                for number, tip in reversed([*enumerate(shown.tips)])
+                for number, tip in reversed([*enumerate(tips.tips)])
             ),
         ),
     )
@@ -297,22 +297,22 @@ def tip_lines(tip: WatchedTip) -> Iterator[tuple[str, str, str, str]]:
         yield f"{turn.number}", machine, f"{turn.seconds:.1f} s", runs
 
 
-def _alarms_by_tip(state: WatchState, shown: WatchedBranchTips) -> Mapping[str, Alarm]:
+def _alarms_by_tip(state: WatchState, tips: WatchedBranchTips) -> Mapping[str, Alarm]:
     """By the moment of the tip's answer, which is that of the event it made."""
     return {
         event.at: alarm
         for alarm in state.alarms
         for event in alarm.events
-        if event.series == shown.series
+        if event.series == tips.series
     }
 
 
-def _key(state: WatchState, shown: WatchedBranchTips) -> str:
+def _key(state: WatchState, tips: WatchedBranchTips) -> str:
     """A series' page says the same while this does: it depends on what it shows, and how."""
-    alarms = _alarms_by_tip(state, shown)
-    said = [(tip.at, tip.summary) for tip in shown.tips]
-    states = [(at, alarm.id, alarm.state) for at, alarm in alarms.items()]
-    return content_key([state.id, said, states, _sources()])
+    alarms = _alarms_by_tip(state, tips)
+    answers = [(tip.at, tip.summary) for tip in tips.tips]
+    states = [(moment, alarm.id, alarm.state) for moment, alarm in alarms.items()]
+    return content_key([state.id, answers, states, _sources()])
 
 
 @cache
@@ -324,9 +324,9 @@ def _sources() -> str:
 def write_watch(folder: Path, state: WatchState) -> Path:
     """Write watch.json and each page that is not there as it would be; the first page's path."""
     stale = {
-        shown.page: html_of(watch_page(state, shown.page))
-        for shown in state.series
-        if not _is_written(folder / shown.page, _key(state, shown))
+        series.page: html_of(watch_page(state, series.page))
+        for series in state.series
+        if not _is_written(folder / series.page, _key(state, series))
     }
     facts = {"watch.json": state.model_dump_json(indent=2) + "\n"}
     write_files(folder, facts | stale | {PAGE: html_of(watch_page(state))})

@@ -76,19 +76,19 @@ class WatchState(Value):
     @property
     def seconds(self) -> float:
         """What all looks took, with what they built."""
-        return sum(each.seconds for each in self.series)
+        return sum(one_series.seconds for one_series in self.series)
 
     @property
     def answer(self) -> str:
         """The first sentence of every report of it."""
-        tips = sum(len(each.tips) for each in self.series)
-        seen = (
+        tips = sum(len(one_series.tips) for one_series in self.series)
+        text = (
             f"{whole(tips)} tips in {len(self.series)} series, "
             f"{duration(self.seconds)} of measuring"
         )
         if not self.open:
-            return f"no alarm is open; {seen}"
-        return f"{len(self.open)} open: {', '.join(alarm.id for alarm in self.open)}; {seen}"
+            return f"no alarm is open; {text}"
+        return f"{len(self.open)} open: {', '.join(alarm.id for alarm in self.open)}; {text}"
 
 
 def watch_state(name: str, tips: Sequence[WatchedTip], alarms: Sequence[Alarm]) -> WatchState:
@@ -96,7 +96,7 @@ def watch_state(name: str, tips: Sequence[WatchedTip], alarms: Sequence[Alarm]) 
     groups: dict[str, list[WatchedTip]] = {}
     for tip in tips:
         groups.setdefault(str(tip.series) + tip.series.metric, []).append(tip)
-    ours = tuple(
+    own_alarms = tuple(
         alarm
         for alarm in alarms
         if any(event.series and event.series.watch == name for event in alarm.events)
@@ -106,32 +106,34 @@ def watch_state(name: str, tips: Sequence[WatchedTip], alarms: Sequence[Alarm]) 
         series=tuple(
             WatchedBranchTips(series=tips[0].series, tips=tuple(tips)) for tips in groups.values()
         ),
-        alarms=ours,
+        alarms=own_alarms,
     )
 
 
 def machine_uses(series: Iterable[WatchedBranchTips]) -> Iterator[MachineUse]:
     """Each machine that took a turn, the busiest first."""
     shares: dict[str, dict[str, list[MachineShare]]] = {}
-    for each in series:
-        for tip in each.tips:
+    for one_series in series:
+        for tip in one_series.tips:
             for share in tip.machines:
                 by_metric = shares.setdefault(share.id, {})
-                by_metric.setdefault(each.series.metric, []).append(share)
+                by_metric.setdefault(one_series.series.metric, []).append(share)
     uses = (_use(by_metric) for by_metric in shares.values())
     yield from sorted(uses, key=lambda use: -use.seconds)
 
 
 def _use(by_metric: Mapping[str, Sequence[MachineShare]]) -> MachineUse:
-    shares = [share for each in by_metric.values() for share in each]
-    noise = {metric: _noise_pct(each) for metric, each in by_metric.items()}
+    shares = [share for metric_shares in by_metric.values() for share in metric_shares]
+    noise = {metric: _noise_pct(metric_shares) for metric, metric_shares in by_metric.items()}
     return MachineUse(
         id=shares[-1].id,
         text=shares[-1].text,
         turns=sum(share.turns for share in shares),
         runs=sum(share.runs for share in shares),
         seconds=sum(share.seconds for share in shares),
-        noise_pct={metric: each for metric, each in noise.items() if each is not None},
+        noise_pct={
+            metric: noise_pct for metric, noise_pct in noise.items() if noise_pct is not None
+        },
     )
 
 
@@ -147,6 +149,6 @@ def told_watch(state: WatchState) -> Iterator[str]:
     yield f"{state.id}: {state.answer}"
     for alarm in state.alarms:
         yield f"  {alarm.id}  {alarm.state.value:<10} {alarm.title or alarm.events[-1].note}"
-    for each in state.series:
-        last = each.tips[-1]
-        yield f"  {each.series}: {last.tip[:12]} {utc(last.at)}: {last.summary}"
+    for one_series in state.series:
+        last = one_series.tips[-1]
+        yield f"  {one_series.series}: {last.tip[:12]} {utc(last.at)}: {last.summary}"

@@ -128,9 +128,9 @@ def turns_of(
     """The samples of these campaigns by turn, in order."""
     places = {campaign: place for place, campaign in enumerate(campaigns)}
     groups: dict[tuple[int, int, int, str], list[Sample]] = {}
-    for each in samples:
-        key = (places[each.campaign_id], each.turn, each.attempt, each.machine.id)
-        groups.setdefault(key, []).append(each)
+    for sample in samples:
+        key = (places[sample.campaign_id], sample.turn, sample.attempt, sample.machine.id)
+        groups.setdefault(key, []).append(sample)
     return tuple(
         WatchedTurn(
             campaign=place,
@@ -138,18 +138,21 @@ def turns_of(
             machine=machine,
             seconds=round(_spanned_s(group), 1),
             runs=tuple(
-                (each.candidate_id, each.value(metric) if each.valid else None) for each in group
+                (sample.candidate_id, sample.value(metric) if sample.valid else None)
+                for sample in group
             ),
         )
-        for (place, number, _, machine), group in sorted(groups.items(), key=lambda one: one[0])
+        for (place, number, _, machine), group in sorted(groups.items(), key=lambda entry: entry[0])
     )
 
 
 def _spanned_s(samples: Sequence[Sample]) -> float:
     """What a machine was busy for: two that run at the same time count once."""
-    begun = [datetime.fromisoformat(each.started_at).timestamp() for each in samples]
-    ended = (at + each.duration_s for at, each in zip(begun, samples, strict=True))
-    return max(ended) - min(begun)
+    begun_s = [datetime.fromisoformat(sample.started_at).timestamp() for sample in samples]
+    ended_s = (
+        start_s + sample.duration_s for start_s, sample in zip(begun_s, samples, strict=True)
+    )
+    return max(ended_s) - min(begun_s)
 
 
 def machine_shares(
@@ -170,15 +173,15 @@ def _share(name: str, text: str, turns: Sequence[WatchedTurn]) -> MachineShare:
         for candidate, value in turn.runs:
             if value is not None and value > 0:
                 logs.setdefault((turn.campaign, candidate), []).append(math.log(value))
-    means = {key: sum(each) / len(each) for key, each in logs.items()}
+    means = {key: sum(values) / len(values) for key, values in logs.items()}
     return MachineShare(
         id=name,
         text=text,
         turns=len(turns),
         runs=sum(len(turn.runs) for turn in turns),
         seconds=round(sum(turn.seconds for turn in turns), 1),
-        squares=sum((one - means[key]) ** 2 for key, each in logs.items() for one in each),
-        freedom=sum(len(each) - 1 for each in logs.values()),
+        squares=sum((value - means[key]) ** 2 for key, values in logs.items() for value in values),
+        freedom=sum(len(values) - 1 for values in logs.values()),
     )
 
 
@@ -200,10 +203,8 @@ def moment() -> str:
 
 def tips_of(findings: Iterable[Finding], watch: str) -> tuple[WatchedTip, ...]:
     """All tips of a watch in the order of their answers."""
-    found = values_of(WatchedTip, (each for each in findings if each.kind == "watched"))
-    return tuple(
-        sorted((each for each in found if each.series.watch == watch), key=lambda each: each.at)
-    )
+    tips = values_of(WatchedTip, (finding for finding in findings if finding.kind == "watched"))
+    return tuple(sorted((tip for tip in tips if tip.series.watch == watch), key=lambda tip: tip.at))
 
 
 def tips_of_series(findings: Iterable[Finding], series: WatchedSeries) -> list[WatchedTip]:
@@ -214,8 +215,16 @@ def tips_of_series(findings: Iterable[Finding], series: WatchedSeries) -> list[W
 def watches_of(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The ids of all watches that have seen a tip, or search for what a first one has shown."""
     kinds = {"watched", "alarm"}
-    series = (each.value.get("series") for each in findings if each.kind in kinds)
-    return tuple(sorted({str(each["watch"]) for each in series if isinstance(each, dict)}))
+    series = (finding.value.get("series") for finding in findings if finding.kind in kinds)
+    return tuple(
+        sorted(
+            {
+                str(series_value["watch"])
+                for series_value in series
+                if isinstance(series_value, dict)
+            }
+        )
+    )
 
 
 def next_reference(tips: Sequence[WatchedTip], first: str) -> str:
@@ -224,8 +233,8 @@ def next_reference(tips: Sequence[WatchedTip], first: str) -> str:
     So that what creeps in by steps too small to be seen is seen in the end. After a named commit
     it is that commit; after one that was not named, the tip that differed.
     """
-    found = [tip for tip in tips if tip.differs]
-    return (found[-1].named or found[-1].tip) if found else first
+    differing = [tip for tip in tips if tip.differs]
+    return (differing[-1].named or differing[-1].tip) if differing else first
 
 
 def pinned_state(tips: Sequence[WatchedTip]) -> str | None:
@@ -233,8 +242,8 @@ def pinned_state(tips: Sequence[WatchedTip]) -> str | None:
 
     It is the first state, or the latest that differed, or one that had nothing to be compared with.
     """
-    found = [tip.tip for tip in tips if tip.differs or tip.tip == tip.reference]
-    return found[-1] if found else None
+    pinned = [tip.tip for tip in tips if tip.differs or tip.tip == tip.reference]
+    return pinned[-1] if pinned else None
 
 
 def quiet_states(tips: Iterable[WatchedTip]) -> frozenset[str]:
@@ -246,10 +255,16 @@ def quiet_states(tips: Iterable[WatchedTip]) -> frozenset[str]:
     for tip in tips:
         series = tip.series
         groups.setdefault((series.watch, series.workload, series.metric), []).append(tip)
-    latest = {tip.tip for each in groups.values() for tip in each[-LATEST:]}
-    needed = {state for each in groups.values() for state in (pinned_state(each), each[-1].tip)}
-    differing = (tip for each in groups.values() for tip in each if tip.differs)
-    return frozenset(latest - needed - {s for tip in differing for s in (tip.tip, tip.reference)})
+    latest = {tip.tip for series_tips in groups.values() for tip in series_tips[-LATEST:]}
+    kept_states = {
+        state
+        for series_tips in groups.values()
+        for state in (pinned_state(series_tips), series_tips[-1].tip)
+    }
+    differing = (tip for series_tips in groups.values() for tip in series_tips if tip.differs)
+    return frozenset(
+        latest - kept_states - {s for tip in differing for s in (tip.tip, tip.reference)}
+    )
 
 
 def seen_already(tips: Sequence[WatchedTip], tip: str) -> bool:
@@ -274,7 +289,7 @@ def points_of(tips: Sequence[WatchedTip]) -> tuple[SeriesPoint, ...]:
         if tip.direction in {"unknown", "impossible"}:
             continue
         sign = 1 if tip.direction == "slower" else -1
-        ends = sorted(sign * math.log(each) for each in tip.interval or () if each > 0)
+        ends = sorted(sign * math.log(ratio) for ratio in tip.interval or () if ratio > 0)
         near = math.log1p((tip.smallest_pct or 0.0) / 100)
         low, high = (ends[0], ends[-1]) if tip.differs and ends else (-near, near)
         points.append(

@@ -415,7 +415,7 @@ def test_a_build_that_is_not_what_it_says_is_made_here(
     a, b = machines
     made = a.build()
     harm(Path(made.folder))
-    a.exchange.give("build", KEY, lambda: packed(a.use(), made), made=True)
+    a.exchange.give("build", KEY, lambda: packed(a.use(), made), is_new=True)
     assert len(a.store.find(GivenImage)) == 2
     assert b.build().content == content_of(builds_home() / KEY / "install")
     assert b.made == [KEY]

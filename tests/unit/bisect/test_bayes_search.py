@@ -414,7 +414,7 @@ def test_both_ends_are_measured_again_in_a_new_session(told):
     question = Question(series_id="s", line=line.names, workload_id="w", settings_id="default")
     found = believe(question, History(samples=samples), line, Bayes().belief, {})
     assert found is not None
-    assert found.posterior.seen.sessions.tolist() == [0] * 6 + [1] * 3
+    assert found.posterior.runs.sessions.tolist() == [0] * 6 + [1] * 3
     assert session_unknown(found)
     again = (taken("c23", 2, 30, 30),)
     samples = {**samples, "c23": samples["c23"] + again}

@@ -56,7 +56,7 @@ def test_a_pilot_of_failed_runs_is_no_pilot():
 def told():
     with pytest.MonkeyPatch.context() as patch:  # a plain step needs no more to be seen
         patch.setattr("dssearch.forecast.REHEARSALS", LEAST_REHEARSALS)
-        return forecast(Noise.given(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
+        return forecast(Noise.named(3), wanted(), Bayes(), Costs(run_s=10, start_s=0, prepare_s=90))
 
 
 @pytest.mark.whole
@@ -77,7 +77,7 @@ def test_what_takes_too_long_is_refused_with_what_would_help(told):
 @pytest.mark.parametrize(("noise", "drop", "help_"), [(20, 5.5, "runs of"), (1, 0.6, "look for")])
 def test_what_cannot_be_seen_is_refused_before_any_rehearsal(noise, drop, help_):
     with pytest.raises(InconclusiveError, match="too small to be seen") as caught:
-        refuse_the_invisible(Noise.given(noise), wanted(drop_pct=drop), 1.0)
+        refuse_the_invisible(Noise.named(noise), wanted(drop_pct=drop), 1.0)
     assert help_ in str(caught.value)
 
 
@@ -91,7 +91,7 @@ def test_wrong_words(changes):
     with pytest.raises(UsageError):
         check(wanted(**changes))
     with pytest.raises(UsageError):
-        Noise.given(-1)
+        Noise.named(-1)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,13 @@ def test_a_rehearsal_is_the_same_each_time():
 
 def test_each_rehearsal_draws_its_noise_from_what_the_pilot_leaves_possible():
     """So that nine in ten searches on such machines stay within "at most"."""
-    few, many = Noise.seen(0.05, freedom=9, runs=10), Noise.seen(0.05, freedom=999, runs=1000)
+    few = Noise.estimated(0.05, freedom=9, runs=10)
+    many = Noise.estimated(0.05, freedom=999, runs=1000)
     drawn = [sorted(noise.drawn(seed).cost for seed in range(200)) for noise in (few, many)]
     assert drawn[0][10] < 0.042
     assert drawn[0][-10] > 0.066
     assert 0.047 < drawn[1][0] < drawn[1][-1] < 0.053
-    assert {Noise.given(5).drawn(seed).cost for seed in range(3)} == {Noise.given(5).size}
+    assert {Noise.named(5).drawn(seed).cost for seed in range(3)} == {Noise.named(5).size}
 
 
 class SharedSpeed(World):

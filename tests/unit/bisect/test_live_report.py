@@ -12,7 +12,6 @@ from dsbisect.live_report import live_search, watch
 from dsharness.errors import UsageError
 from dsresults.report import render_html, report_data
 from dsresults.store import Store
-from dssearch.search_record import replay, search_of
 
 REAL = Path(__file__).parents[2] / "real/debian.jsonl"
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -71,15 +70,3 @@ def test_it_ends_with_the_answer(store, tmp_path):
 def test_nothing_that_runs_is_one_clear_error(store, tmp_path):
     with pytest.raises(UsageError, match="no search without an answer in"):
         watch(str(tmp_path / "s.db"), MATRIX, None, lambda _: tmp_path, lambda _: None)
-
-
-def test_an_answer_from_before_chances_were_kept_is_still_the_same(store):
-    campaign = store.campaigns()[0]
-    samples, search = store.samples(campaign_id=campaign.id), search_of(campaign)
-    found = replay(campaign, samples, search).boundary
-    assert found is not None
-    assert found.step_chances
-    before = found.model_copy(update={"step_chances": {}})
-    assert replay(campaign.model_copy(update={"boundary": before}), samples, search).same
-    other = found.model_copy(update={"step_chances": {"debian-11": 1.0}})
-    assert not replay(campaign.model_copy(update={"boundary": other}), samples, search).same

@@ -91,7 +91,7 @@ def campaign_of(store: Store, metric: str, benches: WorldBenches) -> tuple[Bound
         question=question(metric), workload=WORKLOAD, search=Bayes(), lab=benches, store=store
     ).run(RecordingWatcher())
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))
-    assert again.same is True
+    assert again.agrees is True
     return done.boundary, done.id
 
 

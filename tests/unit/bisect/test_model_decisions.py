@@ -45,7 +45,7 @@ def test_a_step_is_certain_at_the_chances_that_the_page_says(
     """(14)."""
     finer(monkeypatch)
     found = believed(history({"a": 0.0, "c": 0.0, "d": 0.08}, 6, seed), STEPS)
-    seen = found.posterior.seen
+    seen = found.posterior.runs
     every = weighed(sums(seen, STEPS), seen.positions, STEPS)
     total = float(sum(ways.sum() for ways in every.values()))
     step = float(sum(ways.sum() for steps, ways in every.items() if 1 in steps)) / total
@@ -120,7 +120,7 @@ def named(
 @pytest.mark.parametrize("middle", [0.0, 0.03, 0.1])
 def test_a_run_is_expected_to_tell_the_bits_that_the_page_says(middle: float, seed: int) -> None:
     found = believed(history({"a": 0.0, "c": middle, "d": 0.1}, 4, seed), STEPS)
-    seen, split = found.posterior.seen, found.split(0)
+    seen, split = found.posterior.runs, found.split(0)
     assert split is not None
     slow = sums(seen, STEPS)
     every = weighed(slow, seen.positions, STEPS)

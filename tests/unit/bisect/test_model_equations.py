@@ -102,7 +102,7 @@ def test_steps_and_none_are_the_sums_that_the_page_says(
     costs: dict[str, float], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = believed(history(costs, 6, seed), STEPS)
-    slow, positions = sums(found.posterior.seen, STEPS), found.posterior.seen.positions
+    slow, positions = sums(found.posterior.runs, STEPS), found.posterior.runs.positions
     every = weighed(slow, positions, STEPS)
     total = float(sum(ways.sum() for ways in every.values()))
     shares = sum(every.values()) / total
@@ -139,7 +139,7 @@ def test_one_that_is_odd_is_part_of_each_history(
     finer(monkeypatch)
     costs = {"a": 0.0, "c": 0.2, "e": 0.0, "g": 0.0, "i": 0.0}
     found = believed(history(costs, 6, seed), STEPS, LONG).posterior
-    every = weighed(sums(found.seen, STEPS), found.seen.positions, STEPS)
+    every = weighed(sums(found.runs, STEPS), found.runs.positions, STEPS)
     fast = of_gaps(found)
     for steps, ways in every.items():
         if len(steps) == 2 and steps[1] - steps[0] == 1:
@@ -158,14 +158,14 @@ def test_a_slow_mode_is_fitted_and_weighed(
     finer(monkeypatch)
     known = history({"a": 0.0, "c": 0.1, "d": 0.1}, runs, seed, slower=slower)
     found = believed(known, PLAIN).posterior
-    slow = slow_mode(found.seen, PLAIN)
+    slow = slow_mode(found.runs, PLAIN)
     assert slow is not None
 
     def fit(share: float, late: float) -> float:
-        levels = np.linspace(found.seen.values.min() - 0.5, found.seen.values.max(), 501)
+        levels = np.linspace(found.runs.values.min() - 0.5, found.runs.values.max(), 501)
         way, best = (slow.size, 1e6, share, late), 0.0
         for at in range(3):
-            values = found.seen.values[found.seen.owner == at]
+            values = found.runs.values[found.runs.owner == at]
             best += float(np.log(modes(values[:, None] - levels, way)).sum(0).max())
         return best
 
@@ -173,7 +173,7 @@ def test_a_slow_mode_is_fitted_and_weighed(
     assert slow.fit + slow.unusual == pytest.approx(best, abs=0.1)
     others = itertools.product((0.8, 1.0, 1.25), (0.97, 1.0, 1.03))
     assert all(fit(slow.share * one, slow.jump * two) < best + 0.1 for one, two in others)
-    every = weighed(sums(found.seen, PLAIN), found.seen.positions, PLAIN)
+    every = weighed(sums(found.runs, PLAIN), found.runs.positions, PLAIN)
     odds = [math.log(every[(gap,)].sum() / every[()].sum()) for gap in range(2)]
     assert np.log(found.one / found.none) == pytest.approx(odds, abs=0.03)
 
@@ -260,7 +260,7 @@ def test_a_ramp_is_the_sum_that_the_page_says(
 ) -> None:
     finer(monkeypatch)
     beliefs = believed(history(costs, 6, seed), RAMPS, LONG)
-    found, seen = beliefs.posterior, beliefs.posterior.seen
+    found, seen = beliefs.posterior, beliefs.posterior.runs
     slow = ramped(seen, RAMPS)
     every = weighed(sums(seen, RAMPS), seen.positions, RAMPS)
     none = float(every[()].sum())

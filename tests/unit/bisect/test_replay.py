@@ -64,7 +64,7 @@ def test_the_same_answer_bit_for_bit(store, search, step, refuses, known):
     done = run(store, Benches(world(step), refuses, unmeasurable=known or {}), search)
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))
     assert again.boundary == done.boundary
-    assert again.same is True
+    assert again.agrees is True
     taken = [sample.id for _, samples in again.steps for sample in samples]
     assert sorted(taken) == sorted(sample.id for sample in store.samples(campaign_id=done.id))
 
@@ -75,8 +75,8 @@ def test_an_interrupted_search_says_what_it_would_measure_next(store):
     (campaign,) = store.campaigns()
     again = replay(campaign, store.samples(campaign_id=campaign.id), TEN_RUNS)
     assert again.boundary is None
-    assert again.same is None
-    assert again.wanted is not None
+    assert again.agrees is None
+    assert again.next_turn is not None
     assert sum(len(samples) for _, samples in again.steps) <= 7
 
 
@@ -85,7 +85,7 @@ def test_an_answer_that_was_edited_is_seen(store):
     other = done.boundary.model_copy(update={"after": "h"})
     edited = done.model_copy(update={"boundary": other})
     again = replay(edited, store.samples(campaign_id=done.id), TEN_RUNS)
-    assert again.same is False
+    assert again.agrees is False
 
 
 @pytest.mark.few(1)
@@ -97,4 +97,4 @@ def test_an_interrupted_search_that_went_on_gives_its_answer_again(store, stop_a
     done = run(store, Benches(world(4)), Bayes(costs=Costs(ready=frozenset("abcd"))))
     assert len(store.campaigns()) == 1
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))
-    assert again.same is True
+    assert again.agrees is True

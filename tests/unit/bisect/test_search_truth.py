@@ -21,7 +21,7 @@ from dssearch.bayes.evidence import Evidence, evidence
 from dssearch.bayes.lattice import noise_estimate
 from dssearch.bayes.machine_speed import without_speed
 from dssearch.bayes.noise_shapes import unimodal
-from dssearch.bayes.prior import Belief, Budget
+from dssearch.bayes.prior import Belief, Budget, Costs
 from dssearch.build_scatter import needs_several
 from dssearch.question import History, Question
 
@@ -76,7 +76,7 @@ def test_a_wild_run_of_a_pair_does_not_move_the_candidate_that_ran_next_to_it(se
     one = replace(
         seen_of(two_candidates(12, NOISE)), values=values, turns=turns, owner=np.arange(24) % 2
     )
-    levels = without_speed(one).middles
+    levels = without_speed(one, Belief()).middles
     assert abs(levels[1] - levels[0]) < 2.5 * NOISE
 
 
@@ -159,6 +159,34 @@ def test_a_time_that_was_up_says_slower_than_that() -> None:
     assert list(seen.open_ended) == [False] * 8 + [True] * 4
     plain, told = (believed(each, Belief(), ("a", "b")) for each in (known, with_late))
     assert _level(told) > _level(plain) + 0.005
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_turns_that_share_a_speed_with_single_runs_say_nothing_of_the_noise(seed: int) -> None:
+    """Each new candidate next to the same end: a few turns of both ends tell the noise.
+
+    Once every turn counted, and the noise came out four times too small.
+    """
+    chance = np.random.default_rng(seed)
+    noise, speed, samples = 0.03, 0.0, dict[str, list[Sample]]()
+    pairs = [(NAMES[0], NAMES[-1])] * 2 + [(NAMES[0], name) for name in NAMES[1:-1]]
+    for turn, pair in enumerate(pairs):
+        speed += 0.05 * chance.normal()
+        for name in pair:
+            cost = math.exp(speed + noise * chance.normal())
+            samples.setdefault(name, []).append(sample_of(name, cost, turn))
+    history = History(samples={name: tuple(runs) for name, runs in samples.items()})
+    posterior = believed(history, Belief(), NAMES).posterior
+    assert posterior.noise > 0.5 * noise
+
+
+def test_what_is_measured_shares_its_turn_with_an_end() -> None:
+    costs = dict(zip(NAMES, [1.0] * 9 + [1.06] * 15, strict=True))
+    world = World(costs, noise=0.02)
+    world.search(Bayes(costs=Costs(paired=True)))
+    pairs = [set(step.candidates) for step in world.asked if len(step.candidates) == 2]
+    alone = [pair for pair in pairs if not {NAMES[0], NAMES[-1]} & pair]
+    assert alone == [pair for pair in pairs if pair == {NAMES[8], NAMES[9]}]
 
 
 def _level(found: Beliefs) -> float:

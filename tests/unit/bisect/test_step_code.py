@@ -119,8 +119,8 @@ def test_product_data_is_part_of_the_key(tmp_path, monkeypatch):
 
 def test_samples_that_other_code_took_are_not_counted(tmp_path, monkeypatch):
     asked = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
-    before = TwoSides(asked=asked).identities
+    before = TwoSides(question=asked).identities
     assert len({*before.values()}) == 2
     monkeypatch.setattr("dsvalidate.performs_gate.paired_samples.code_key", lambda _: "other")
-    after = TwoSides(asked=asked).identities
+    after = TwoSides(question=asked).identities
     assert all(after[side] != before[side] for side in before)

@@ -112,7 +112,7 @@ def test_what_no_build_reads_stays_out_and_need_not_be_here(git: Git, tmp_path: 
         git, f"100644 blob {here}\tMakefile.am", f"040000 tree {tests.id}\tdirsrvtests",
         f"040000 tree {src.id}\tsrc",
     )  # fmt: skip
-    archived(tree, tmp_path / "tar", wanted=readable(FACTS, tree.read, tree.listing()))
+    archived(tree, tmp_path / "tar", include=readable(FACTS, tree.read, tree.listing()))
     assert list(members(tmp_path / "tar")) == ["Makefile.am", "src/lib389/setup.py.in"]
     with tarfile.open(tmp_path / "tar") as tar:
         assert "dirsrvtests" in tar.getnames(), "make may want to see the folder"

@@ -141,8 +141,8 @@ def test_a_whole_tree_is_a_build_of_its_own_and_is_given_every_file(
 ) -> None:
     left_out: list[bool] = []
 
-    def archived(*_: object, wanted: Callable[[str], bool] | None, **__: object) -> None:
-        left_out.append(wanted is not None and not wanted("dirsrvtests/one.py"))
+    def archived(*_: object, include: Callable[[str], bool] | None, **__: object) -> None:
+        left_out.append(include is not None and not include("dirsrvtests/one.py"))
 
     monkeypatch.setattr(driver, "archived", archived)
     usual = order("2.3.2")

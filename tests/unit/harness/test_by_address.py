@@ -210,7 +210,7 @@ def visit(folder: Path, *said: str, request: AddressRequest = REQUEST) -> Visit:
         load=box, folder=folder, cpus=way.cpus, machine=Machine(id="m"),
         facts=BenchFacts(procedure=Procedure(version=1, way=way.name)),
     )  # fmt: skip
-    return Visit(request=request, at=at, progress=lambda _: None)
+    return Visit(request=request, bench=at, progress=lambda _: None)
 
 
 def run_of(total: int, error: str = "no error occurs during this session.") -> str:

@@ -242,7 +242,7 @@ def test_a_lab_at_work_keeps_its_cache(podman: Path, cache: Path) -> None:
 
 
 def test_every_folder_of_the_cache_is_known() -> None:
-    folders = ("harness", "images", "builds", "results", "bisect", "tests/support")
+    folders = ("harness", "images", "builds", "results", "bisect", "products", "tests/support")
     sources = [path for each in folders for path in (ROOT / each).rglob("*.py")]
     words = re.compile(r'cache_home\(\) / "([a-z]+)"')
     used = {word for path in sources for word in words.findall(path.read_text(encoding="utf-8"))}

@@ -50,7 +50,7 @@ def test_each_line_is_heard_as_it_comes() -> None:
         heard.append(line)
         at[line] = time.monotonic() - begun
 
-    done = run(python(code), heard=hear)
+    done = run(python(code), on_line=hear)
     assert sorted(heard)[:2] == ["one", "two"]
     assert at["two"] - at["one"] > 0.2
     assert "no end" in done.stdout

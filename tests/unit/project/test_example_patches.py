@@ -47,7 +47,7 @@ def test_nothing_of_this_machine_stands_in_a_summary() -> None:
         seconds=90.0, machine="x86_64, Linux 6.1-of-a-machine",
         checks=(Check(gate=Gate.BUILDS, name="lint", status=Status.FAILED, found="it is bad"),),
     )  # fmt: skip
-    command = on_row(("dsbisect", "validate", "--row", "debian-13"), OTHER, shown=True)
+    command = on_row(("dsbisect", "validate", "--row", "debian-13"), OTHER, for_readers=True)
     text = summary_of(found.model_dump_json(), command)
     assert "/home" not in text
     assert "6.1" not in text

@@ -17,7 +17,7 @@ def names(found: Touched) -> set[str]:
         ("bisect/dsbisect/cli/build.py", {"test_cli_imports"}, {"test_sources"}),
         ("tests/support/reported.py", {"test_report", "test_report_charts"}, {"test_sources"}),
         ("tests/unit/project/test_pins.py", {"test_pins"}, {"test_sources"}),
-        ("results/dsresults/report/html_page.py", {"test_report"}, {"test_sources"}),
+        ("results/dsresults/report/report_page.py", {"test_report"}, {"test_sources"}),
         ("results/dsresults/store/store.py", {"test_store"}, {"test_sources"}),
         ("README.md", {"test_docs"}, {"test_bind"}),
         ("docs/report.md", {"test_docs"}, {"test_bind"}),

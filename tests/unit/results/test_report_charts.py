@@ -5,8 +5,9 @@ import time
 import pytest
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
-from dsresults.report.answer_picture import AREA, MOST_SHOWN, drawn_of, pictures, sentences
-from dsresults.report.html_page import spark
+from dsresults.report.answer_picture import AREA, MOST_SHOWN, drawn_of, pictures
+from dsresults.report.evidence_section import spark
+from dsresults.report.report_data import sentences
 
 CASES = [lambda: reported(DEBIAN), with_gaps, without_difference]
 CASES += [lambda metric=metric: decided_by(metric) for metric in ("latency", "rate", "client-cpu")]
@@ -26,14 +27,14 @@ def test_everything_lies_within_the_drawing(case):
             assert place.y is None or place.high <= place.y <= place.low
             assert AREA.left < place.x < AREA.right
             assert AREA.chance_top <= place.bar_y <= AREA.chance_bottom
-        assert len(picture.ticks) >= 2
+        assert len(picture.axis.marks) >= 2
 
 
 def test_dearer_is_higher_and_both_loads_share_the_axis():
     random, one = drawn(reported(DEBIAN))
     ys = {place.candidate: place.y for place in random.places}
     assert ys["debian-12"] > ys["debian-11"] > ys["debian-13"]
-    assert random.ticks == one.ticks
+    assert random.axis == one.axis
     assert abs(ys["debian-13"] - one.places[2].y) < 5
 
 
@@ -41,7 +42,7 @@ def test_dearer_is_higher_and_both_loads_share_the_axis():
 def test_what_decided_is_drawn_in_its_unit(metric, unit, top):
     (picture,) = drawn(decided_by(metric))
     assert picture.title.endswith("one operation, bind-random" if top else "second, bind-random")
-    assert all(tick.label.endswith(unit) for tick in picture.ticks)
+    assert all(mark.endswith(unit) for mark in picture.axis.marks.values())
     assert all(place.label.endswith(unit) for place in picture.places)
     ys = [place.y for place in picture.places]
     assert ys.index(min(ys)) == top
@@ -110,7 +111,7 @@ def test_a_curve_shades_its_warm_up():
     sample = reported(DEBIAN).samples[0]
     drawn = spark(sample)
     assert drawn is not None
-    assert len(drawn.points.split()) == len(sample.per_second)
+    assert len(drawn.find("polyline").get("points").split()) == len(sample.per_second)
 
 
 def test_a_curve_of_many_seconds_is_drawn_at_once_and_in_few_points():
@@ -120,5 +121,5 @@ def test_a_curve_of_many_seconds_is_drawn_at_once_and_in_few_points():
     drawn = spark(long)
     assert time.process_time() - begun < 2
     assert drawn is not None
-    assert len(drawn.points.split()) <= 180
-    assert "means of 1667 s" in drawn.description
+    assert len(drawn.find("polyline").get("points").split()) <= 180
+    assert "means of 1667 s" in drawn.get("aria-label")

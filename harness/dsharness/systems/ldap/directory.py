@@ -92,7 +92,9 @@ class Site:
     def group_attributes(self, number: int, content: DirectoryContent) -> dict[str, list[str]]:
         """A group's entry; the next one begins with the user after this one's last."""
         first = number * content.members
-        members = [self.user_dn((first + each) % content.number) for each in range(content.members)]
+        members = [
+            self.user_dn((first + offset) % content.number) for offset in range(content.members)
+        ]
         name = group_name(number)
         return {"objectClass": ["top", "groupOfNames"], "cn": [name], "member": members}
 
@@ -177,8 +179,8 @@ class Directory:
 
     def read(self, dn: str, *names: str) -> Entry:
         """The values of one entry, as text; InstanceError when there is no such entry."""
-        asked = list(names) or [ldap3.ALL_ATTRIBUTES]
-        if not self.connection.search(dn, ANY, ldap3.BASE, attributes=asked):
+        attributes = list(names) or [ldap3.ALL_ATTRIBUTES]
+        if not self.connection.search(dn, ANY, ldap3.BASE, attributes=attributes):
             raise InstanceError(f"{dn}: no such entry in the served directory")
         return Entry(dn, self.connection.response[0]["raw_attributes"])
 
@@ -264,9 +266,9 @@ class Directory:
             raise _refusal(f"a password for {user.dn}", self.connection.result)
 
 
-def _refusal(what: str, result: Mapping[str, Any]) -> InstanceError:
+def _refusal(task: str, result: Mapping[str, Any]) -> InstanceError:
     words = f"{result['description']} {result['message']}".rstrip()
-    return InstanceError(f"the server refused {what}: {words}")
+    return InstanceError(f"the server refused {task}: {words}")
 
 
 @contextmanager
@@ -316,8 +318,8 @@ class BoundedSocket:
         """A part of the answer; OSError when that takes too long, or does not end."""
         left_s = min(self._limit_s, self._whole.left_s)
         if not left_s or self._left_bytes <= 0:
-            what = "in time" if not left_s else f"within {MOST_BYTES >> 20} MiB"
-            raise TimeoutError(f"no whole answer {what}")
+            limit_text = "in time" if not left_s else f"within {MOST_BYTES >> 20} MiB"
+            raise TimeoutError(f"no whole answer {limit_text}")
         self._real.settimeout(left_s)
         data = self._real.recv(size)
         self._left_bytes -= len(data)
@@ -333,8 +335,10 @@ def reached(
     """An open connection that nobody is bound on yet; InstanceError when nothing listens there."""
     connection: Any = None
     try:
-        with shared_socket(path) as held:
-            server = ldap3.Server(f"ldapi://{held}", get_info=ldap3.NONE, connect_timeout=limit_s)
+        with shared_socket(path) as socket_path:
+            server = ldap3.Server(
+                f"ldapi://{socket_path}", get_info=ldap3.NONE, connect_timeout=limit_s
+            )
             connection = connection_to(server, dn, password, limit_s=limit_s)
             connection.open()
             connection.socket = BoundedSocket(connection.socket, limit_s)
@@ -349,19 +353,19 @@ def read_anonymously(host: str, port: int, dn: str) -> dict[str, list[str]]:
     """What anyone may read of a server and of one entry; empty when that is nothing."""
     server = ldap3.Server(host, port, get_info=ldap3.NONE, connect_timeout=ASK_S)
     connection = connection_to(server, limit_s=ASK_S)
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     try:
         connection.open()
         connection.socket = BoundedSocket(connection.socket, ASK_S)
         for entry, name in (("", "vendorVersion"), (dn, "userPassword")):
             if connection.search(entry, ANY, ldap3.BASE, attributes=[name]):
                 raw = connection.response[0]["raw_attributes"]
-                found |= {name: _texts(raw[name]) for name in raw if raw[name]}
+                texts |= {name: _texts(raw[name]) for name in raw if raw[name]}
     except (LDAPException, OSError):
-        return found
+        return texts
     finally:
         close_quietly(connection)
-    return found
+    return texts
 
 
 def _texts(values: Sequence[bytes]) -> list[str]:

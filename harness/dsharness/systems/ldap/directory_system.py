@@ -26,6 +26,7 @@ from dsharness.model import (
 )
 from dsharness.model.stored_password import parse_stored, stored_in
 from dsharness.progress import Progress
+from dsharness.systems.boxed_server import BoxedServer
 from dsharness.systems.ldap.directory import (
     Directory,
     Site,
@@ -82,7 +83,7 @@ class OwnDirectory(LdapEndpoint):
     import_task: ImportTask | None = None
 
 
-class DirectorySystem:
+class DirectorySystem(BoxedServer):
     """The part of a driver that is the same for all directory servers."""
 
     protocol: ClassVar[str] = "ldap"

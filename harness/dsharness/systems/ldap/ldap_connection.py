@@ -78,34 +78,37 @@ def reading_answers() -> Iterator[None]:
 
 def check_message(message: bytes) -> None:
     """ValueError or IndexError unless each value ends in the one that it is in, as in an answer."""
-    ends, at = [len(message)], 0
+    ends, position = [len(message)], 0
     while ends:
-        if at == ends[-1]:
+        if position == ends[-1]:
             ends.pop()
             continue
-        tag, depth = message[at], len(ends) - 1
-        at, end = _bounds(message, at)
+        tag, depth = message[position], len(ends) - 1
+        position, end = _bounds(message, position)
         if end > ends[-1]:
-            raise ValueError(f"byte {at}: a value does not end within the one that it is in")
+            raise ValueError(f"byte {position}: a value does not end within the one that it is in")
         if tag in NESTING_TAGS and depth < DEEPEST:
             ends.append(end)
             continue
         if tag not in SIMPLE_TAGS:
-            raise ValueError(f"byte {at}: no answer has the tag {tag:#x} at depth {depth}")
-        if tag in NUMBER_DEPTHS and (depth != NUMBER_DEPTHS[tag] or end - at > NUMBER_BYTES):
-            raise ValueError(f"byte {at}: no answer has such a number at depth {depth}")
-        at = end
+            raise ValueError(f"byte {position}: no answer has the tag {tag:#x} at depth {depth}")
+        if tag in NUMBER_DEPTHS and (depth != NUMBER_DEPTHS[tag] or end - position > NUMBER_BYTES):
+            raise ValueError(f"byte {position}: no answer has such a number at depth {depth}")
+        position = end
 
 
-def _bounds(message: bytes, at: int) -> tuple[int, int]:
+def _bounds(message: bytes, position: int) -> tuple[int, int]:
     """Where a value begins and ends whose tag is there."""
-    size, at = message[at + 1], at + 2
+    size, position = message[position + 1], position + 2
     if size > 0x7F:
         count = size - 0x80
         if not 0 < count <= LENGTH_BYTES:
-            raise ValueError(f"byte {at}: a length of {count} bytes")
-        size, at = int.from_bytes(message[at : at + count], "big"), at + count
-    return at, at + size
+            raise ValueError(f"byte {position}: a length of {count} bytes")
+        size, position = (
+            int.from_bytes(message[position : position + count], "big"),
+            position + count,
+        )
+    return position, position + size
 
 
 def _readable(post_send: Callable[[int], Any]) -> Callable[[int], Any]:

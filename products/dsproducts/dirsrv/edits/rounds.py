@@ -48,28 +48,28 @@ class RustRounds(NumberOfRounds):
     example: str = "rust-rounds=10000"
 
     def held(self, files: Files) -> str | None:
-        found = re.finditer(_constant(DEFAULTS), files(RUST_SOURCE) or "", re.MULTILINE)
-        numbers = {_number(match) for match in found}
+        matches = re.finditer(_constant(DEFAULTS), files(RUST_SOURCE) or "", re.MULTILINE)
+        numbers = {_number(match) for match in matches}
         return str(*numbers) if len(numbers) == 1 else None
 
     def apply(self, value: str, files: Files) -> Edited:
-        wanted = whole_number(self.name, value, MOST)
+        rounds = whole_number(self.name, value, MOST)
         plugin = source(
             files,
             RUST_SOURCE,
             "there is no such file: this source has no Rust schemes (before 2.0.2): "
             "rust-rounds changes nothing here",
         )
-        _refuse_configured(wanted, files)
-        changed = _with_defaults(plugin, wanted)
+        _refuse_configured(rounds, files)
+        changed = _with_defaults(plugin, rounds)
         if changed.text == plugin.text:
             raise AlreadySoError(
-                f"{RUST_SOURCE}: {wanted} rounds are already the default of this source",
+                f"{RUST_SOURCE}: {rounds} rounds are already the default of this source",
                 hint="leave the edit out",
             )
         return Edited(
-            files={RUST_SOURCE: _with_bounds(changed, wanted).text},
-            promise=hashed_with(RUST_SCHEMES, wanted),
+            files={RUST_SOURCE: _with_bounds(changed, rounds).text},
+            promise=hashed_with(RUST_SCHEMES, rounds),
         )
 
 
@@ -84,7 +84,7 @@ def _number(match: re.Match[str]) -> int:
     return int(match["value"].replace("_", ""))
 
 
-def _with_defaults(plugin: EditedSource, wanted: int) -> EditedSource:
+def _with_defaults(plugin: EditedSource, rounds: int) -> EditedSource:
     names = [match["name"] for match in re.finditer(_constant(DEFAULTS), plugin.text, re.MULTILINE)]
     if not names:
         raise EditError(
@@ -93,49 +93,49 @@ def _with_defaults(plugin: EditedSource, wanted: int) -> EditedSource:
             hint=UNFAMILIAR,
         )
     for name in dict.fromkeys(names):
-        plugin = _set(plugin, name, wanted)
+        plugin = _set(plugin, name, rounds)
     return plugin
 
 
-def _set(plugin: EditedSource, name: str, wanted: int) -> EditedSource:
-    found = plugin.only(_constant(re.escape(name)), f"the constant {name}")
-    return plugin if _number(found) == wanted else plugin.put(found.span("value"), f"{wanted:_}")
+def _set(plugin: EditedSource, name: str, rounds: int) -> EditedSource:
+    match = plugin.only(_constant(re.escape(name)), f"the constant {name}")
+    return plugin if _number(match) == rounds else plugin.put(match.span("value"), f"{rounds:_}")
 
 
-def _with_bounds(plugin: EditedSource, wanted: int) -> EditedSource:
+def _with_bounds(plugin: EditedSource, rounds: int) -> EditedSource:
     """Below its minimum the server would neither take the rounds nor, lately, accept the hash."""
     if re.search(rf"\b{MOST_NAME}\b", plugin.text):
         most = plugin.only(_constant(MOST_NAME), f"the constant {MOST_NAME}")
-        if wanted > _number(most):
+        if rounds > _number(most):
             raise EditError(
-                f"{RUST_SOURCE}: {MOST_NAME} allows {_number(most)} rounds at most, not {wanted}",
+                f"{RUST_SOURCE}: {MOST_NAME} allows {_number(most)} rounds at most, not {rounds}",
                 hint=f"choose up to {_number(most)}",
             )
     if not re.search(rf"\b{LEAST}\b", plugin.text):
         return plugin
     least = plugin.only(_constant(LEAST), f"the constant {LEAST}")
-    return _set(plugin, LEAST, wanted) if wanted < _number(least) else plugin
+    return _set(plugin, LEAST, rounds) if rounds < _number(least) else plugin
 
 
-def _refuse_configured(wanted: int, files: Files) -> None:
+def _refuse_configured(rounds: int, files: Files) -> None:
     """An instance's own entries win over the plugin's constants."""
     for path, number in dse_values(files, CONFIGURED, RUST_SCHEMES).items():
-        if number != wanted:
+        if number != rounds:
             raise AlreadySoError(
                 f"{path}: nsslapd-{CONFIGURED} already says {number} rounds, "
                 f"whatever the default is",
                 hint="change that value with --patch",
             )
-    _refuse_unaccepted(wanted, files, RUST_SCHEMES)
+    _refuse_unaccepted(rounds, files, RUST_SCHEMES)
 
 
-def _refuse_unaccepted(wanted: int, files: Files, schemes: tuple[str, ...]) -> None:
+def _refuse_unaccepted(rounds: int, files: Files, schemes: tuple[str, ...]) -> None:
     """EditError where an instance's own entries accept fewer rounds of one of these schemes."""
     for path, number in dse_values(files, ACCEPTED, schemes).items():
-        if number < wanted:
+        if number < rounds:
             raise EditError(
                 f"{path}: nsslapd-{ACCEPTED} lets the server store and accept {number} rounds "
-                f"at most, not {wanted}",
+                f"at most, not {rounds}",
                 hint=f"choose up to {number}, or raise that value with --patch first",
             )
 
@@ -166,35 +166,35 @@ class CRounds(NumberOfRounds):
         try:
             plugin = EditedSource(path=PLUGIN, text=files(PLUGIN) or "")
             span = plugin.body("pbkdf2_sha256_start")
-            chosen = plugin.only(CHOSEN, "where the rounds are chosen", within=span)["value"]
+            choice = plugin.only(CHOSEN, "where the rounds are chosen", within=span)["value"]
         except EditError:
             return None
-        return chosen if chosen.isdigit() else None
+        return choice if choice.isdigit() else None
 
     def apply(self, value: str, files: Files) -> Edited:
-        wanted = whole_number(self.name, value, MOST)
+        rounds = whole_number(self.name, value, MOST)
         plugin = source(
             files,
             PLUGIN,
             f"there is no such file: this source has no {C_SCHEME}: c-rounds changes nothing here",
         )
-        changed = _with_minimum(_fixed(plugin, wanted), wanted)
+        changed = _with_minimum(_fixed(plugin, rounds), rounds)
         if changed.text == plugin.text:
             raise AlreadySoError(
-                f"{PLUGIN}: the rounds are already fixed at {wanted}", hint="leave the edit out"
+                f"{PLUGIN}: the rounds are already fixed at {rounds}", hint="leave the edit out"
             )
         return Edited(
-            files={PLUGIN: changed.text} | _accepting(plugin, wanted, files),
-            promise=hashed_with((C_SCHEME,), wanted),
+            files={PLUGIN: changed.text} | _accepting(plugin, rounds, files),
+            promise=hashed_with((C_SCHEME,), rounds),
         )
 
 
-def _fixed(plugin: EditedSource, wanted: int) -> EditedSource:
+def _fixed(plugin: EditedSource, rounds: int) -> EditedSource:
     """The functions that measured stay: they are not static, and the unit tests call them."""
     span = plugin.body("pbkdf2_sha256_start")
-    chosen = plugin.only(CHOSEN, "where the rounds are chosen", within=span)
-    fixed = plugin.put(chosen.span("value"), str(wanted))
-    if re.fullmatch(MEASURED, chosen["value"]):
+    choice = plugin.only(CHOSEN, "where the rounds are chosen", within=span)
+    fixed = plugin.put(choice.span("value"), str(rounds))
+    if re.fullmatch(MEASURED, choice["value"]):
         span = fixed.body("pbkdf2_sha256_start")
         measuring = fixed.only(MEASURING, "where the CPU is measured", within=span)
         fixed = fixed.put(measuring.span(), "")
@@ -202,23 +202,23 @@ def _fixed(plugin: EditedSource, wanted: int) -> EditedSource:
     return fixed.put((start, end), fixed.text[start:end].replace(BOAST, "Fixed when built: "))
 
 
-def _with_minimum(plugin: EditedSource, wanted: int) -> EditedSource:
+def _with_minimum(plugin: EditedSource, rounds: int) -> EditedSource:
     """Since the acceptance limits (3.2) a hash below the minimum is refused at bind."""
     if not re.search(C_LEAST, plugin.text, re.MULTILINE):
         return plugin
     least = plugin.only(C_LEAST, "the minimum PBKDF2_MINIMUM")
-    return plugin.put(least.span("value"), str(wanted)) if wanted < int(least["value"]) else plugin
+    return plugin.put(least.span("value"), str(rounds)) if rounds < int(least["value"]) else plugin
 
 
-def _accepting(plugin: EditedSource, wanted: int, files: Files) -> dict[str, str]:
+def _accepting(plugin: EditedSource, rounds: int, files: Files) -> dict[str, str]:
     """Where rounds are capped at what the server accepts, the cap's default rises with them."""
-    _refuse_unaccepted(wanted, files, (C_SCHEME,))
+    _refuse_unaccepted(rounds, files, (C_SCHEME,))
     if CAP not in plugin.text:
         return {}
     header = source(files, HEADER, f"there is no such file, but {PLUGIN} needs {CAP} of it")
     cap = header.only(
         rf"^[ \t]*#[ \t]*define[ \t]+{CAP}[ \t]+(?P<value>[0-9]+)\b", f"the limit {CAP}"
     )
-    if wanted <= int(cap["value"]):
+    if rounds <= int(cap["value"]):
         return {}
-    return {HEADER: header.put(cap.span("value"), str(wanted)).text}
+    return {HEADER: header.put(cap.span("value"), str(rounds)).text}

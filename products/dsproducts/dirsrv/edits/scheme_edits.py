@@ -57,8 +57,8 @@ def hashed_with(schemes: Iterable[str], rounds: int) -> Promise:
     """Promise rounds for passwords that are stored under one of these schemes."""
     return Promise(
         facts=tuple(
-            PromisedFact(name=ROUNDS, value=rounds, where={STORED_AS: each})
-            for each in sorted(schemes)
+            PromisedFact(name=ROUNDS, value=rounds, where={STORED_AS: name})
+            for name in sorted(schemes)
         )
     )
 
@@ -81,12 +81,12 @@ def has_rust(files: Files) -> bool:
 
 def schemes(files: Files) -> dict[str, Scheme]:
     """Every scheme that can store a new password."""
-    found = {name: _rust(name) for name in RUST_SCHEMES} if has_rust(files) else {}
+    schemes_found = {name: _rust(name) for name in RUST_SCHEMES} if has_rust(files) else {}
     for _, name, facts in _entries(files):
         plugin, init = _fact("pluginpath", facts), _fact("plugininitfunc", facts)
         if plugin and init and _fact("plugintype", facts) == ONE_WAY:
-            found.setdefault(name, Scheme(name=name, plugin=plugin, init=init))
-    return {name: found[name] for name in sorted(found) if name not in NO_ENCODER}
+            schemes_found.setdefault(name, Scheme(name=name, plugin=plugin, init=init))
+    return {name: schemes_found[name] for name in sorted(schemes_found) if name not in NO_ENCODER}
 
 
 def dse_values(files: Files, attribute: str, names: tuple[str, ...]) -> dict[str, int]:
@@ -114,8 +114,8 @@ def _rust(name: str) -> Scheme:
 
 
 def _fact(attribute: str, text: str) -> str | None:
-    found = re.search(rf"nsslapd-{attribute}:[ \t]*([\w.-]+)", text, re.IGNORECASE)
-    return found[1] if found else None
+    match = re.search(rf"nsslapd-{attribute}:[ \t]*([\w.-]+)", text, re.IGNORECASE)
+    return match[1] if match else None
 
 
 PW = "ldap/servers/slapd/pw.c"
@@ -178,17 +178,18 @@ class DefaultScheme:
 
 
 def _scheme(value: str, files: Files) -> Scheme:
-    known = schemes(files)
-    if value in known:
-        return known[value]
+    schemes_known = schemes(files)
+    if value in schemes_known:
+        return schemes_known[value]
     if value in RUST_SCHEMES and not has_rust(files):
         raise EditError(
             f"default-scheme={value}: this source has no Rust schemes (before 2.0.2)",
-            hint=f"it has: {', '.join(known)}",
+            hint=f"it has: {', '.join(schemes_known)}",
         )
     raise EditError(
-        f"default-scheme={value}: this source has no such scheme.{suggestion(value, known)}",
-        hint=f"it has: {', '.join(known)}",
+        f"default-scheme={value}: this source has no such scheme."
+        f"{suggestion(value, schemes_known)}",
+        hint=f"it has: {', '.join(schemes_known)}",
     )
 
 
@@ -203,12 +204,12 @@ def _literals(pw: EditedSource) -> list[re.Match[str]]:
     declared = re.compile(
         rf"\b(?:const\s+)?char\s*\*\s*{lookup['variable']}\s*=\s*\"(?P<name>[^\"\n]+)\"\s*;"
     )
-    found = list(declared.finditer(pw.text, start, end))
-    between = pw.text[found[0].end() : found[-1].start()] if found else ""
-    if len(found) == 1 or (len(found) == 2 and re.fullmatch(r"\s*#\s*else\b.*\s*", between)):
-        return found
+    matches = list(declared.finditer(pw.text, start, end))
+    between = pw.text[matches[0].end() : matches[-1].start()] if matches else ""
+    if len(matches) == 1 or (len(matches) == 2 and re.fullmatch(r"\s*#\s*else\b.*\s*", between)):
+        return matches
     raise EditError(
-        f"{PW}: looked for the name of the default scheme, but there are {len(found)}",
+        f"{PW}: looked for the name of the default scheme, but there are {len(matches)}",
         hint=UNFAMILIAR,
     )
 

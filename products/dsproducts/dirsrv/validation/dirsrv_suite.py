@@ -79,16 +79,18 @@ def answered(
     tools: StepTools, evidence: EvidenceFolder, image: Image, name: str, side: str
 ) -> tuple[tuple[ClientAnswer, ...], Traces]:
     """Run a suite's client on an image's server; return its answers and what the server left."""
-    made = populated(tools, image)
-    with validated_server(tools, made.reference, purpose=name) as server:
+    populated_image = populated(tools, image)
+    with validated_server(tools, populated_image.reference, purpose=name) as server:
         server.start()
         if name == "passwords":
             _write_all_down(server)
         tools.progress(f"running the client's suite {name} on the {side} server")
-        users = {"users": client_users(made.population.users)}
+        users = {"users": client_users(populated_image.population.users)}
         answers = server.asked(name, users)
         replies = server.asked("replies", users) if name == "passwords" else ()
-        traces = observe(server, evidence, f"{name}-{side}", made.population.users, replies)
+        traces = observe(
+            server, evidence, f"{name}-{side}", populated_image.population.users, replies
+        )
         return answers, traces
 
 
@@ -117,12 +119,14 @@ OTHERS = ("upgrade", "recovery", "replication")
 def compared_traces(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """Stock's servers do now what patched ones did in earlier steps."""
     stock = {name: answered(tools, evidence, sides.stock, name, "stock")[1] for name in NAMES}
-    every = (*PAIRED, *OTHERS)
-    patched = {name: kept for name in every if (kept := kept_traces(evidence, f"{name}-patched"))}
+    names = (*PAIRED, *OTHERS)
+    patched = {
+        name: traces for name in names if (traces := kept_traces(evidence, f"{name}-patched"))
+    }
     for name in ("replication", "latency"):
-        kept = kept_traces(evidence, f"{name}-stock")
-        stock |= {name: kept} if kept else {}
-    lacking = [name for name in every if name not in patched]
+        traces = kept_traces(evidence, f"{name}-stock")
+        stock |= {name: traces} if traces else {}
+    lacking = [name for name in names if name not in patched]
     return list(traces_checks(patched, stock, lacking, partial(_in_programs, sides.stock, tools)))
 
 
@@ -135,10 +139,10 @@ def _in_programs(stock: Image, tools: StepTools, kinds: Sequence[str]) -> Collec
     with running(
         tools.engine, stock.reference, "sleep", "infinity", purpose="messages", log=log
     ) as box:
-        found = box.must(
+        answers = box.must(
             "sh", "-c", IN_PROGRAMS, "sh", *texts.values(), what="looking for messages in stock"
         ).split()
-    return [kind for kind, answer in zip(texts, found, strict=True) if answer == "yes"]
+    return [kind for kind, answer in zip(texts, answers, strict=True) if answer == "yes"]
 
 
 def traces_checks(
@@ -149,33 +153,36 @@ def traces_checks(
 ) -> Iterator[Check]:
     """Compare by the names of what both did; ``lacking`` ended before anything could be kept."""
     yield secrets_check(patched, stock, lacking)
-    both = [(patched[name], stock[name]) for name in PAIRED if name in patched and name in stock]
-    yield messages_check(both, in_stock)
-    yield answers_check(both)
+    trace_pairs = [
+        (patched[name], stock[name]) for name in PAIRED if name in patched and name in stock
+    ]
+    yield messages_check(trace_pairs, in_stock)
+    yield answers_check(trace_pairs)
     yield readable_check(
-        [path for each in patched.values() for path in each.readable],
-        [path for each in stock.values() for path in each.readable],
+        [path for traces in patched.values() for path in traces.readable],
+        [path for traces in stock.values() for path in traces.readable],
         OWN_FOLDERS,
     )
 
 
-def answers_check(both: Sequence[tuple[Traces, Traces]]) -> Check:
+def answers_check(trace_pairs: Sequence[tuple[Traces, Traces]]) -> Check:
     """Compare access logs: result codes and notes that the same requests do not get from stock."""
     new = {
         kind: patched.answers[kind]
-        for patched, stock in both
+        for patched, stock in trace_pairs
         for kind in new_kinds(patched.answers, stock.answers)
     }
-    slow = [(whole_reads(patched), whole_reads(stock)) for patched, stock in both]
-    more = sum(max(0, ours - theirs) for ours, theirs in slow)
+    slow = [(whole_reads(patched), whole_reads(stock)) for patched, stock in trace_pairs]
+    more = sum(max(0, patched_count - stock_count) for patched_count, stock_count in slow)
     status = Status.FAILED if more else Status.WARNED if new else Status.PASSED
-    found = f"{sum(patched.operations for patched, _ in both)} operations got answers as in stock"
+    operations = sum(patched.operations for patched, _ in trace_pairs)
+    sentence = f"{operations} operations got answers as in stock"
     if new:
-        found = f"answers that stock does not give to the same requests: {listed(list(new), 3)}"
+        sentence = f"answers that stock does not give to the same requests: {listed(list(new), 3)}"
     if more:
-        found = f"{more} searches that stock does by an index read every entry"
+        sentence = f"{more} searches that stock does by an index read every entry"
     return Gate.SAFE.check(
-        "answers", status, found,
+        "answers", status, sentence,
         advice="look at what no longer uses the index" if more
         else "see whether the other result is meant",
         details=tuple(f"{kind}: {count}" for kind, count in new.items())[:SHOWN],
@@ -215,19 +222,19 @@ class DirsrvSuite:
 
     def works(self, sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> tuple[Step, ...]:
         """List the suites of the LDAP client, and what else an administrator relies on."""
-        given, step = (sides, tools, evidence), partial(server_step, Gate.WORKS)
-        suite = partial(partial, client_checks, *given)
+        common, step = (sides, tools, evidence), partial(server_step, Gate.WORKS)
+        suite = partial(partial, client_checks, *common)
         return (
             step("binds", 45, "binding with every scheme, with and without TLS", suite("binds")),
             step("operations", 20, "searching and changing entries", suite("operations")),
             step("passwords", 30, "changing passwords under a policy", suite("passwords")),
             step(
                 "recovery", 45, "restarting the server, and killing it during writes",
-                partial(recovery.run, *given),
+                partial(recovery.run, *common),
             ),
             step(
                 "replication", 60, "replicating between a patched and a stock server",
-                partial(replication.run, *given),
+                partial(replication.run, *common),
             ),
         )  # fmt: skip
 

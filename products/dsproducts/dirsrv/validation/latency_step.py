@@ -81,12 +81,14 @@ class ClientRun:
     @property
     def figures(self) -> dict[tuple[str, str], float]:
         """Return each figure, by kind of request and name of the figure."""
-        found = {
+        figures = {
             (kind, name): value
             for kind, took in self.took_us.items()
             for name, value in summary(took).items()
         }
-        return found | {(SWITCHES, SWITCHES): self.switches / sum(map(len, self.took_us.values()))}
+        return figures | {
+            (SWITCHES, SWITCHES): self.switches / sum(map(len, self.took_us.values()))
+        }
 
 
 def summary(took_us: Sequence[float]) -> dict[str, float]:
@@ -110,9 +112,9 @@ class LongRequests:
     @property
     def clear(self) -> bool:
         """Whether so many would hardly ever be patched's if each were as often stock's."""
-        both = self.patched + self.stock
-        ways = sum(math.comb(both, number) for number in range(self.patched, both + 1))
-        return ways < CHANCE * (1 << both)
+        places = self.patched + self.stock
+        ways = sum(math.comb(places, number) for number in range(self.patched, places + 1))
+        return ways < CHANCE * (1 << places)
 
     def __str__(self) -> str:
         return f"{self.ms} ms more in {self.patched} of {self.blocks} blocks, stock {self.stock}"
@@ -120,17 +122,17 @@ class LongRequests:
 
 def long_requests(pairs: Runs, kind: str) -> Iterator[LongRequests]:
     """Look for the requests that neither a median nor one in a hundred shows."""
-    sides = [[pair[at].took_us[kind] for pair in pairs] for at in (0, 1)]
+    sides = [[pair[side_number].took_us[kind] for pair in pairs] for side_number in (0, 1)]
     middle = statistics.median(chain.from_iterable(chain.from_iterable(sides)))
     longest = [[max(block) for took in side for block in _blocks(took)] for side in sides]
     for ms in LONG_MS:
-        patched, stock = (sum(each > middle + 1000 * ms for each in side) for side in longest)
+        patched, stock = (sum(seconds > middle + 1000 * ms for seconds in side) for side in longest)
         yield LongRequests(ms=ms, patched=patched, stock=stock, blocks=len(longest[0]))
 
 
 def _blocks(took_us: Sequence[float]) -> Iterator[Sequence[float]]:
     size = max(1, len(took_us) // BLOCKS)
-    return (took_us[at : at + size] for at in range(0, len(took_us), size))
+    return (took_us[start : start + size] for start in range(0, len(took_us), size))
 
 
 def slow_pct(took_us: Sequence[float], both_us: Sequence[float]) -> float:
@@ -160,38 +162,40 @@ def run(question: SpeedQuestion, evidence: EvidenceFolder) -> Sequence[Check]:
     """Run both servers next to each other; one of them has work at a time."""
     tools, sides = question.tools, question.sides
     patched, stock = populated(tools, sides.patched), populated(tools, sides.stock)
-    users = [cheap_user(each.population.users) for each in (patched, stock)]
+    users = [cheap_user(side.population.users) for side in (patched, stock)]
     if None in users:
-        found = f"no server stores passwords under one of {', '.join(CHEAP)}"
-        return [Gate.PERFORMS.check("latency", Status.NOT_RUN, found)]
+        sentence = f"no server stores passwords under one of {', '.join(CHEAP)}"
+        return [Gate.PERFORMS.check("latency", Status.NOT_RUN, sentence)]
     pairs: list[tuple[ClientRun, ClientRun]] = []
     question.alone()
     with (
-        _client(tools, evidence, patched, "patched") as one,
-        _client(tools, evidence, stock, "stock") as other,
+        _client(tools, evidence, patched, "patched") as patched_client,
+        _client(tools, evidence, stock, "stock") as stock_client,
     ):
         tools.progress("measuring how long a single client waits, stock and patched in turn")
         for _ in range(question.max_pairs):
             with measuring_alone(tools.progress):
-                pairs.append(pair_of(one, other))
+                pairs.append(pair_of(patched_client, stock_client))
             if len(pairs) < LEAST_PAIRS:
                 continue
-            if all(each.known for each in differences(pairs).values()):
+            if all(difference.known for difference in differences(pairs).values()):
                 break
     return list(latency_checks(pairs))
 
 
-def pair_of(one: Client, other: Client) -> tuple[ClientRun, ClientRun]:
+def pair_of(patched_client: Client, stock_client: Client) -> tuple[ClientRun, ClientRun]:
     """A run of each at the same time, block by block, the first of them in turn."""
-    both = (one, other)
-    before = [each.switches() for each in both]
-    took: list[dict[str, list[float]]] = [{kind: [] for kind in REQUESTS} for _ in both]
+    clients = (patched_client, stock_client)
+    before = [client.switches() for client in clients]
+    took: list[dict[str, list[float]]] = [{kind: [] for kind in REQUESTS} for _ in clients]
     for block in range(BLOCKS):
-        for at in (0, 1) if block % 2 else (1, 0):
+        for number in (0, 1) if block % 2 else (1, 0):
             for kind, count in REQUESTS.items():
-                took[at][kind] += both[at].timed(kind, count)
-    switches = [each.switches() - start for each, start in zip(both, before, strict=True)]
-    first, second = (ClientRun(took_us=took[at], switches=switches[at]) for at in (0, 1))
+                took[number][kind] += clients[number].timed(kind, count)
+    switches = [client.switches() - start for client, start in zip(clients, before, strict=True)]
+    first, second = (
+        ClientRun(took_us=took[number], switches=switches[number]) for number in (0, 1)
+    )
     return first, second
 
 
@@ -218,40 +222,49 @@ class LatencyDifference:
 
 def differences(pairs: Runs) -> dict[tuple[str, str], LatencyDifference]:
     """Compare each figure, by kind of request and name of the figure."""
-    more = [_more(one, other) for one, other in pairs]
+    more = [_more(patched_run, stock_run) for patched_run, stock_run in pairs]
     return {
         key: LatencyDifference(
-            interval=median_interval([each[key] for each in more], LEVEL), limits=LIMITS[key[1]]
+            interval=median_interval([figures[key] for figures in more], LEVEL),
+            limits=LIMITS[key[1]],
         )
         for key in more[0]
     }
 
 
-def _more(one: ClientRun, other: ClientRun) -> dict[tuple[str, str], float]:
+def _more(patched_run: ClientRun, stock_run: ClientRun) -> dict[tuple[str, str], float]:
     """Return by how much each figure of one pair is larger."""
-    ours, theirs = one.figures, other.figures
-    found = {key: 100 * (ours[key] / theirs[key] - 1) for key in ours if theirs[key]}
-    for kind, took in one.took_us.items():
-        both = (*took, *other.took_us[kind])
-        found[kind, SLOW] = slow_pct(took, both) - slow_pct(other.took_us[kind], both)
-    return found
+    patched_figures, stock_figures = patched_run.figures, stock_run.figures
+    changes = {
+        key: 100 * (patched_figures[key] / stock_figures[key] - 1)
+        for key in patched_figures
+        if stock_figures[key]
+    }
+    for kind, took in patched_run.took_us.items():
+        all_took = (*took, *stock_run.took_us[kind])
+        changes[kind, SLOW] = slow_pct(took, all_took) - slow_pct(stock_run.took_us[kind], all_took)
+    return changes
 
 
 def latency_checks(pairs: Runs) -> Iterator[Check]:
     """One for each kind of request, and one for context switches."""
-    found = differences(pairs)
-    for kind in dict.fromkeys(kind for kind, _ in found):
-        of_kind = {name: each for (own, name), each in found.items() if own == kind}
+    all_differences = differences(pairs)
+    for kind in dict.fromkeys(kind for kind, _ in all_differences):
+        of_kind = {
+            name: difference for (own, name), difference in all_differences.items() if own == kind
+        }
         rare = () if kind == SWITCHES else tuple(long_requests(pairs, kind))
-        long = [each for each in rare if each.clear]
-        clear = bool(long) or any(each.clear for each in of_kind.values())
-        unclear = not all(each.known for each in of_kind.values())
+        long = [rare_difference for rare_difference in rare if rare_difference.clear]
+        clear = bool(long) or any(difference.clear for difference in of_kind.values())
+        unclear = not all(difference.known for difference in of_kind.values())
         status = Status.INCONCLUSIVE if unclear else Status.PASSED
         status = Status.FAILED if clear else status
-        said = "; ".join((*(_words(name, each) for name, each in of_kind.items()), *map(str, long)))
+        sentence = "; ".join(
+            (*(_words(name, difference) for name, difference in of_kind.items()), *map(str, long))
+        )
         yield Gate.PERFORMS.check(
             "context-switches" if kind == SWITCHES else f"latency-{kind}", status,
-            f"{_title(kind)}, in {len(pairs)} pairs of runs: {said}",
+            f"{_title(kind)}, in {len(pairs)} pairs of runs: {sentence}",
             advice={Status.FAILED: ADVICE, Status.INCONCLUSIVE: GIVE_MORE}.get(status, ""),
             figures=_figures(pairs, kind),
         )  # fmt: skip
@@ -265,7 +278,7 @@ def _title(kind: str) -> str:
 
 def _words(name: str, difference: LatencyDifference) -> str:
     if name == SLOW:
-        low, high = (significant(each) for each in difference.interval)
+        low, high = (significant(bound) for bound in difference.interval)
         return f"{low} to {high} more of a hundred take {SLOW_US / 1000:.0f} ms more"
     text = change_text(difference.interval)
     if name != SWITCHES:
@@ -274,17 +287,17 @@ def _words(name: str, difference: LatencyDifference) -> str:
 
 
 def _figures(pairs: Runs, kind: str) -> dict[str, Figure]:
-    both = [(one.figures, two.figures) for one, two in pairs]
-    names = [name for own, name in both[0][0] if own == kind]
+    figure_pairs = [(patched_run.figures, two.figures) for patched_run, two in pairs]
+    names = [name for own, name in figure_pairs[0][0] if own == kind]
     unit = "" if kind == SWITCHES else " µs"
     middle = {
-        f"{name}, {side}": statistics.median(pair[at][kind, name] for pair in both)
+        f"{name}, {side}": statistics.median(pair[number][kind, name] for pair in figure_pairs)
         for name in names
-        for at, side in enumerate(("patched", "stock"))
+        for number, side in enumerate(("patched", "stock"))
     }
     if kind != SWITCHES:
-        for at, side in enumerate(("patched", "stock")):
-            took = [each for pair in pairs for each in pair[at].took_us[kind]]
+        for number, side in enumerate(("patched", "stock")):
+            took = [duration for pair in pairs for duration in pair[number].took_us[kind]]
             cuts = statistics.quantiles(took, n=1000, method="inclusive")
             middle |= {f"p99.9 of all, {side}": cuts[998], f"longest, {side}": max(took)}
     return {name: f"{significant(value)}{unit}" for name, value in middle.items()}
@@ -335,12 +348,12 @@ def voluntary_switches(statuses: str) -> int:
 
 @contextmanager
 def _client(
-    tools: StepTools, evidence: EvidenceFolder, made: Populated, side: str
+    tools: StepTools, evidence: EvidenceFolder, populated_image: Populated, side: str
 ) -> Iterator[LdapClient]:
-    user = cheap_user(made.population.users)
+    user = cheap_user(populated_image.population.users)
     if user is None:
         raise InstanceError("no user has a cheap password")
-    with validated_server(tools, made.reference, purpose=f"latency-{side}") as server:
+    with validated_server(tools, populated_image.reference, purpose=f"latency-{side}") as server:
         server.start()
         with server.manager() as directory:
             directory.modify("cn=config", AS_STORED, optional=True)
@@ -351,4 +364,4 @@ def _client(
             client = LdapClient(server=server, binding=binding, managing=managing, user=user)
             client.warm()
             yield client
-        observe(server, evidence, f"latency-{side}", made.population.users)
+        observe(server, evidence, f"latency-{side}", populated_image.population.users)

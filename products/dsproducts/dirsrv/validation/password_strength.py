@@ -64,17 +64,19 @@ def guess_cost(value: str) -> GuessCost | None:
         work = stored.rounds * stored.memory_kib
         formula = f"{stored.rounds} rounds x {stored.memory_kib} KiB / {OWASP_ARGON2}"
         return GuessCost(stored=stored, of_owasp=work / OWASP_ARGON2, formula=formula)
-    known = _hash_and_rounds(value, stored)
-    return None if known is None else _cost(stored, *known)
+    hash_and_rounds = _hash_and_rounds(value, stored)
+    return None if hash_and_rounds is None else _cost(stored, *hash_and_rounds)
 
 
-def alike(one: StoredPassword, other: StoredPassword) -> bool:
+def alike(first: StoredPassword, second: StoredPassword) -> bool:
     """The same scheme and rounds, where the server does not tune them at each start."""
-    if one == other:
+    if first == second:
         return True
-    if {one.scheme.upper(), other.scheme.upper()} != {TUNED} or not (one.rounds and other.rounds):
+    if {first.scheme.upper(), second.scheme.upper()} != {TUNED} or not (
+        first.rounds and second.rounds
+    ):
         return False
-    return abs(one.rounds - other.rounds) <= TUNED_SHARE * max(one.rounds, other.rounds)
+    return abs(first.rounds - second.rounds) <= TUNED_SHARE * max(first.rounds, second.rounds)
 
 
 def ratio(patched: GuessCost, stock: GuessCost) -> float:
@@ -111,9 +113,9 @@ def _hash_and_rounds(value: str, stored: StoredPassword) -> tuple[str, int] | No
 
 
 def _cost(stored: StoredPassword, hash_name: str, rounds: int) -> GuessCost:
-    wanted = OWASP_ROUNDS[hash_name]
-    formula = f"{rounds:,} / {wanted:,} ({hash_name})"
-    return GuessCost(stored=stored, of_owasp=rounds / wanted, formula=formula)
+    recommended = OWASP_ROUNDS[hash_name]
+    formula = f"{rounds:,} / {recommended:,} ({hash_name})"
+    return GuessCost(stored=stored, of_owasp=rounds / recommended, formula=formula)
 
 
 DEFAULT = "default"
@@ -151,7 +153,7 @@ def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Ch
         return _unknown(stock_value, patched_value)
     times = ratio(patched, stock)
     in_stock = "the same as" if times == 1.0 else f"{shown(times)} of what it costs"
-    found = (
+    sentence = (
         f"new passwords: stock stores {stock.stored}, patched {patched.stored}; a guess costs "
         f"{in_stock} in stock, and {shown(patched.of_owasp)} of OWASP's figure "
         f"(stock: {shown(stock.of_owasp)})"
@@ -164,7 +166,7 @@ def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Ch
     weaker = times < SLACK
     status = _status(weaker=weaker, accepted=accepted)
     return Gate.SAFE.check(
-        "new-passwords", status, _said(found, weaker=weaker, accepted=accepted), figures=figures,
+        "new-passwords", status, _said(sentence, weaker=weaker, accepted=accepted), figures=figures,
         advice=_advice(status),
         details=(FORMULA, f"stock: {stock.formula}", f"patched: {patched.formula}"),
     )  # fmt: skip
@@ -173,16 +175,16 @@ def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Ch
 def schemes_check(stock: Mapping[str, str], patched: Mapping[str, str], *, accepted: bool) -> Check:
     """Compare all other schemes, which a password policy may name."""
     weaker = tuple(weaker_schemes(stock, patched))
-    gone = sorted(stock.keys() - patched.keys())
+    removed = sorted(stock.keys() - patched.keys())
     status = _status(weaker=bool(weaker), accepted=accepted)
-    if status is Status.PASSED and gone:
+    if status is Status.PASSED and removed:
         status = Status.WARNED
     words = [f"{len(weaker)} schemes are weaker than in stock" if weaker else "none is weaker"]
-    words += [f"{', '.join(gone)} cannot be chosen any more"] if gone else []
-    found = f"of {len(stock) - 1} schemes that a policy can name, {'; '.join(words)}"
+    words += [f"{', '.join(removed)} cannot be chosen any more"] if removed else []
+    sentence = f"of {len(stock) - 1} schemes that a policy can name, {'; '.join(words)}"
     return Gate.SAFE.check(
-        "other-schemes", status, _said(found, weaker=bool(weaker), accepted=accepted),
-        advice=_advice(status, otherwise=GONE if gone else ""),
+        "other-schemes", status, _said(sentence, weaker=bool(weaker), accepted=accepted),
+        advice=_advice(status, otherwise=GONE if removed else ""),
         details=(*weaker, *scheme_table(stock, patched)), figures={"weaker": len(weaker)},
     )  # fmt: skip
 
@@ -199,8 +201,8 @@ def weaker_schemes(stock: Mapping[str, str], patched: Mapping[str, str]) -> Iter
 def scheme_table(stock: Mapping[str, str], patched: Mapping[str, str]) -> Iterator[str]:
     """One line for each scheme: how it stores, and its part of OWASP's figure."""
     for scheme in sorted((stock.keys() | patched.keys()) - {DEFAULT}):
-        both = (stock.get(scheme), patched.get(scheme))
-        before, after = (_in_words(value) for value in both)
+        values = (stock.get(scheme), patched.get(scheme))
+        before, after = (_in_words(value) for value in values)
         yield f"{scheme}: {before}" if before == after else f"{scheme}: {before}; patched: {after}"
 
 
@@ -214,9 +216,9 @@ def _in_words(value: str | None) -> str:
 
 def _unknown(stock_value: str, patched_value: str) -> Check:
     stock, patched = parse_stored(stock_value), parse_stored(patched_value)
-    same = alike(stock, patched) and guess_cost(stock_value) is guess_cost(patched_value) is None
+    is_same = alike(stock, patched) and guess_cost(stock_value) is guess_cost(patched_value) is None
     return Gate.SAFE.check(
-        "new-passwords", Status.PASSED if same else Status.INCONCLUSIVE,
+        "new-passwords", Status.PASSED if is_same else Status.INCONCLUSIVE,
         f"new passwords: stock stores {stock}, patched {patched}; what a guess costs there "
         "is not known",
         advice="Compare the two schemes yourself: there is no common figure.",
@@ -230,8 +232,8 @@ def _status(*, weaker: bool, accepted: bool) -> Status:
     return Status.WARNED if accepted else Status.FAILED
 
 
-def _said(found: str, *, weaker: bool, accepted: bool) -> str:
-    return f"{found}; this was accepted by --accept-weaker" if weaker and accepted else found
+def _said(sentence: str, *, weaker: bool, accepted: bool) -> str:
+    return f"{sentence}; this was accepted by --accept-weaker" if weaker and accepted else sentence
 
 
 def _advice(status: Status, otherwise: str = "") -> str:
@@ -260,20 +262,20 @@ def existing_checks(sides: Sides, tools: StepTools) -> Sequence[Check]:
         tools, populated(tools, sides.patched).reference, purpose=EXISTING
     ) as server:
         server.start()
-        kept = _after_bind(server, old.stored, old.password)
+        after_bind = _after_bind(server, old.stored, old.password)
         server.stop()
-    return [existing_check(values_of(users)[DEFAULT], kept)]
+    return [existing_check(values_of(users)[DEFAULT], after_bind)]
 
 
 def existing_check(before: str, after: str) -> Check:
     """Whether the value is still the one that stock wrote after its owner has bound."""
     old, new = parse_stored(before), parse_stored(after)
     if before == after:
-        found = (
+        sentence = (
             f"passwords that stock stored by default ({old}) stay as they are until their owners "
             "change them: the patch makes them neither weaker nor faster"
         )
-        return Gate.SAFE.check(EXISTING, Status.PASSED, found)
+        return Gate.SAFE.check(EXISTING, Status.PASSED, sentence)
     costs = guess_cost(before), guess_cost(after)
     times = ratio(costs[1], costs[0]) if costs[0] and costs[1] else None
     weaker = times is not None and times < SLACK

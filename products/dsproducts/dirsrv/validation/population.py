@@ -82,9 +82,9 @@ def add_scheme_users(directory: Directory, prefix: str) -> tuple[SchemeUser, ...
     The scheme of new passwords is as it was before, but it is set now: `forget_scheme` ends that.
     """
     before = directory.read("cn=config", "passwordStorageScheme").must("passwordStorageScheme")
-    made = tuple(_scheme_users(directory, prefix))
+    users = tuple(_scheme_users(directory, prefix))
     _set_scheme(directory, before)
-    return made
+    return users
 
 
 def add_default_user(directory: Directory, name: str) -> SchemeUser:
@@ -151,10 +151,10 @@ SHOWN = 60  # characters of a value
 
 def dump_of(directory: Directory) -> Dump:
     """Read every entry with its user attributes; operational ones may change by themselves."""
-    found = directory.connection.search(
+    entries = directory.connection.search(
         directory.site.suffix, "(objectClass=*)", attributes=["*", PASSWORD]
     )
-    if not found:
+    if not entries:
         raise InstanceError(f"{directory.site.suffix}: no entry in the served directory")
     return {
         entry["dn"]: {

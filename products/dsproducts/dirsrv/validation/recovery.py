@@ -26,10 +26,10 @@ NO_VERIFY = ("not supported", "not implemented", "unsupported", "invalid choice"
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """Restart one server, then kill it while it writes."""
-    made = populated(tools, sides.patched)
-    with validated_server(tools, made.reference, purpose="recovery") as server:
-        checks = list(_checks(server, made.population))
-        observe(server, evidence, "recovery-patched", made.population.users)
+    populated_image = populated(tools, sides.patched)
+    with validated_server(tools, populated_image.reference, purpose="recovery") as server:
+        checks = list(_checks(server, populated_image.population))
+        observe(server, evidence, "recovery-patched", populated_image.population.users)
         return checks
 
 
@@ -59,15 +59,19 @@ def restart_check(server: ValidatedServer, population: Population) -> Check:
     with server.manager() as directory:
         changes = tuple(differences(population.dump, dump_of(directory)))
     if changes:
-        found = f"{len(changes)} differences after a clean restart: {changes[0]}"
-        return Gate.WORKS.check("restart", Status.FAILED, found, advice=LOST, details=changes[:40])
+        sentence = f"{len(changes)} differences after a clean restart: {changes[0]}"
+        return Gate.WORKS.check(
+            "restart", Status.FAILED, sentence, advice=LOST, details=changes[:40]
+        )
     count = len(population.dump)
     return Gate.WORKS.check(
         "restart", Status.PASSED, f"after a clean restart all {count} entries are there"
     )
 
 
-def crash_check(acknowledged: int, listed: frozenset[str], found: int, counted: int) -> Check:
+def crash_check(
+    acknowledged: int, listed: frozenset[str], entries_found: int, counted: int
+) -> Check:
     """``listed`` by reading all, ``found`` by the index, ``counted`` by the server itself."""
     lost = [name for number in range(acknowledged) if (name := _name(number)) not in listed]
     figures = {"acknowledged": acknowledged, "listed": len(listed), "lost": len(lost)}
@@ -77,11 +81,11 @@ def crash_check(acknowledged: int, listed: frozenset[str], found: int, counted: 
             f"{len(lost)} of {acknowledged} acknowledged writes are lost after a kill",
             figures=figures, advice=LOST, details=tuple(lost[:40]),
         )  # fmt: skip
-    if not len(listed) == found == counted:
+    if not len(listed) == entries_found == counted:
         return Gate.WORKS.check(
             "crash-recovery", Status.FAILED,
             f"after a kill the database contradicts itself: {len(listed)} entries by "
-            f"reading, {found} by the index, {counted} by the server's own count",
+            f"reading, {entries_found} by the index, {counted} by the server's own count",
             figures=figures, advice=LOST,
         )  # fmt: skip
     return Gate.WORKS.check(
@@ -98,9 +102,9 @@ def verified_check(status: int, words: str) -> Check:
     lines = [line.strip() for line in words.splitlines() if line.strip() and line[0] != "["]
     last = (lines or [words.strip()[-200:] or "no words"])[-1]
     if status == 0:
-        found = "the server's own verification of its database (dbverify) finds no fault"
+        sentence = "the server's own verification of its database (dbverify) finds no fault"
         return Gate.WORKS.check(
-            "database-verified", Status.PASSED, found, details=tuple(lines[-3:])
+            "database-verified", Status.PASSED, sentence, details=tuple(lines[-3:])
         )
     if any(mark in words.lower() for mark in NO_VERIFY):
         return Gate.WORKS.check(
@@ -139,13 +143,13 @@ def _count(directory: Directory) -> int:
 def _present(directory: Directory) -> tuple[frozenset[str], int, int]:
     base = f"ou=writes,{directory.site.suffix}"
     listed = frozenset(entry.must("cn") for entry in directory.children(base, "cn"))
-    found = sum(1 for _ in directory.children(base, "cn", like="(cn=write-*)"))
-    return listed, found, _count(directory)
+    count = sum(1 for _ in directory.children(base, "cn", like="(cn=write-*)"))
+    return listed, count, _count(directory)
 
 
 def _verified(server: ValidatedServer) -> tuple[int, str]:
-    done = server.box.execute("dsctl", INSTANCE, "dbverify", BACKEND)
-    return done.status, f"{done.stdout}{done.stderr}"
+    result = server.box.execute("dsctl", INSTANCE, "dbverify", BACKEND)
+    return result.status, f"{result.stdout}{result.stderr}"
 
 
 def _writes(server: ValidatedServer) -> str:

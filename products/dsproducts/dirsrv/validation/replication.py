@@ -44,18 +44,18 @@ ADVICE = (
 
 def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
     """Let the patched side initialise the stock one; then both write."""
-    ours, theirs = populated(tools, sides.patched), populated(tools, sides.stock)
+    patched_image, stock_image = populated(tools, sides.patched), populated(tools, sides.stock)
     with (
-        validated_server(tools, ours.reference, purpose="patched-supplier") as patched,
+        validated_server(tools, patched_image.reference, purpose="patched-supplier") as patched,
         validated_server(
-            tools, theirs.reference, purpose="stock-supplier", system=PartnerServer(),
+            tools, stock_image.reference, purpose="stock-supplier", system=PartnerServer(),
             network=f"container:{patched.box.name}",
         ) as stock,
     ):  # fmt: skip
         stock.move_ports()
         pair = _Pair(patched=patched, stock=stock)
         try:
-            return list(_observed(pair, evidence, ours.population.users))
+            return list(_observed(pair, evidence, patched_image.population.users))
         except (DeadlineError, InstanceError) as error:
             words = "\n".join(f"{side.error_lines()}\n" for side in (patched, stock))
             log = evidence.keep("replication-errors.txt", words)
@@ -102,22 +102,22 @@ class _Pair:
         yield self._same()
 
     def _initialised(self) -> None:
-        with self.patched.manager() as directory, self.stock.manager() as other:
+        with self.patched.manager() as directory, self.stock.manager() as partner:
             agree(directory, self.stock.system.port, begin=True)
             wait_until(
                 lambda: initialised(directory), Deadline.after(CROSSING_LIMIT_S),
                 what="the total update of the stock side",
             )  # fmt: skip
-            agree(other, self.patched.system.port)
+            agree(partner, self.patched.system.port)
 
     def _crossed(
         self, source: ValidatedServer, target: ValidatedServer, of: str
     ) -> Iterator[Check]:
         """Users whose passwords one side hashed bind on the other."""
-        with source.manager() as directory, target.manager() as other:
+        with source.manager() as directory, target.manager() as partner:
             users = add_scheme_users(directory, f"{of}-")
             wait_until(
-                lambda: _all_there(other, users), Deadline.after(CROSSING_LIMIT_S),
+                lambda: _all_there(partner, users), Deadline.after(CROSSING_LIMIT_S),
                 what=f"{len(users)} users that were {of.replace('-', ' ')}",
             )  # fmt: skip
         yield from _binds(target, users, f"{of}-on-other-side")
@@ -133,20 +133,20 @@ class _Pair:
         return same_check(self._differences())
 
     def _differences(self) -> tuple[str, ...]:
-        with self.patched.manager() as directory, self.stock.manager() as other:
-            return tuple(differences(dump_of(directory), dump_of(other)))
+        with self.patched.manager() as directory, self.stock.manager() as partner:
+            return tuple(differences(dump_of(directory), dump_of(partner)))
 
 
-def same_check(left: Sequence[str]) -> Check:
+def same_check(changes: Sequence[str]) -> Check:
     """Say whether both sides hold the same in the end."""
-    if not left:
+    if not changes:
         return Gate.WORKS.check(
             "replication-agrees", Status.PASSED, "in the end both sides hold the same entries"
         )
     return Gate.WORKS.check(
         "replication-agrees", Status.FAILED,
-        f"{len(left)} differences between both sides stay: {left[0]}", advice=ADVICE,
-        details=tuple(left[:40]),
+        f"{len(changes)} differences between both sides stay: {changes[0]}", advice=ADVICE,
+        details=tuple(changes[:40]),
     )  # fmt: skip
 
 
@@ -190,8 +190,8 @@ def initialised(directory: Directory) -> bool | None:
 
 def _all_there(directory: Directory, users: Sequence[SchemeUser]) -> bool | None:
     search = directory.connection.search
-    there = (search(user.dn, "(userPassword=*)", ldap3.BASE) for user in users)
-    return True if all(there) else None
+    bind_results = (search(user.dn, "(userPassword=*)", ldap3.BASE) for user in users)
+    return True if all(bind_results) else None
 
 
 def _binds(server: ValidatedServer, users: Sequence[SchemeUser], of: str) -> Iterator[Check]:

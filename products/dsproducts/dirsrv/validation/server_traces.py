@@ -134,14 +134,14 @@ def observe(
     server.tools.progress(f"looking through what the server wrote: {name}")
     since = f"{since_s or server.began_at:.3f}"
     with scratch_folder("traces") as folder:
-        written = folder / "written"
-        done = server.box.execute(
+        written_files = folder / "written"
+        result = server.box.execute(
             "sh", "-s", since, stdin=SCRIPT.read_text(encoding="utf-8"), limit_s=LIMIT_S,
-            into=written, into_bytes=MOST_WRITTEN,
+            into=written_files, into_bytes=MOST_WRITTEN,
         )  # fmt: skip
-        if not done.ok:
-            raise InstanceError(f"what the server wrote cannot be read: {done.end}")
-        traces = _traces(written, secrets, replies)
+        if not result.ok:
+            raise InstanceError(f"what the server wrote cannot be read: {result.end}")
+        traces = _traces(written_files, secrets, replies)
     moments = (since, f"{server.began_at:.3f}")  # in its own folders, packages' scripts count too
     readable = server.box.execute("sh", "-c", READABLE, "sh", *moments, user=NOBODY).stdout
     paths = tuple(sorted({*plain(readable).splitlines()}))[:MOST_READABLE]
@@ -150,13 +150,15 @@ def observe(
     return traces
 
 
-def _traces(written: Path, secrets: Sequence[Secret], replies: Sequence[ClientAnswer]) -> Traces:
+def _traces(
+    written_files: Path, secrets: Sequence[Secret], replies: Sequence[ClientAnswer]
+) -> Traces:
     finds, cut, logs, files = [], [], {"errors": b"", "access": b""}, 0
-    with written.open("rb") as stream:
-        for path, data, whole in files_in(stream):
+    with written_files.open("rb") as stream:
+        for path, data, full_size in files_in(stream):
             files += 1
             finds += [f for f in finds_in({path: data}, secrets) if not belongs(f)]
-            cut += [path] if len(data) < whole else []
+            cut += [path] if len(data) < full_size else []
             name, _, rotated = path.removeprefix(LOGS).partition(".")
             if path.startswith(LOGS) and name in logs and rotated != "rotationinfo":
                 room = MOST_OF_ONE - len(logs[name])
@@ -177,13 +179,13 @@ def files_in(stream: BinaryIO) -> Iterator[tuple[str, bytes, int]]:
         match = HEADER.fullmatch(header)
         if match is None:
             raise InstanceError("what the server wrote cannot be read: a header is not one")
-        size, length, whole = map(int, match.groups())
+        size, length, full_size = map(int, match.groups())
         if size > MOST_OF_ONE:
             raise InstanceError(f"what the server wrote cannot be read: a file of {size} bytes")
         path, data = stream.read(length), stream.read(size)
         if len(path) != length or len(data) != size:
             raise InstanceError("what the server wrote cannot be read: it ends too early")
-        yield plain(path.decode(errors="replace")), data, whole
+        yield plain(path.decode(errors="replace")), data, full_size
 
 
 def belongs(find: Find) -> bool:
@@ -196,28 +198,28 @@ def belongs(find: Find) -> bool:
 
 def replied(replies: Sequence[ClientAnswer]) -> dict[str, bytes]:
     """Place -> what the server told somebody there, from the client's answers."""
-    found: dict[str, bytes] = {}
+    texts_found: dict[str, bytes] = {}
     for answer in replies:
         try:
-            told = json.loads(answer.found) if answer.ok else {}
+            document = json.loads(answer.found) if answer.ok else {}
         except (ValueError, RecursionError):
             continue
-        if isinstance(told, dict):
-            texts = ((plain(place), str(text)) for place, text in told.items())
-            found |= {place: text.encode("latin-1", "replace") for place, text in texts}
-    return found
+        if isinstance(document, dict):
+            texts = ((plain(place), str(text)) for place, text in document.items())
+            texts_found |= {place: text.encode("latin-1", "replace") for place, text in texts}
+    return texts_found
 
 
 def _secrets(server: ValidatedServer, users: Sequence[SchemeUser]) -> Iterator[Secret]:
     """Passwords that are used, and what the server stores of them now."""
     site, stored = server.site, {user.dn: user.stored for user in users}
-    known, root = {user.dn: user.password for user in users}, ""
+    passwords, root = {user.dn: user.password for user in users}, ""
     with suppress(InstanceError), server.manager() as directory:  # else what is known of before
         stored |= passwords_in(dump_of(directory))
         root = "".join(directory.read("cn=config", "nsslapd-rootpw").get("nsslapd-rootpw", []))
-    known = {dn: password_of(NAME.sub(r"\1", dn)) for dn in stored} | known
-    words = {f"the password of {dn}": word for dn, word in known.items()}
-    words |= {f"a password of a suite, number {at}": word for at, word in enumerate(WORDS)}
+    passwords = {dn: password_of(NAME.sub(r"\1", dn)) for dn in stored} | passwords
+    words = {f"the password of {dn}": word for dn, word in passwords.items()}
+    words |= {f"a password of a suite, number {number}": word for number, word in enumerate(WORDS)}
     words |= {"the password of the manager": site.manager_password}
     hashes = {f"the stored password of {dn}": value for dn, value in stored.items()}
     hashes |= {"the stored password of the manager": root}

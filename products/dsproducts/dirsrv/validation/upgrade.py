@@ -105,15 +105,15 @@ class _Upgrade:
         if started.stops:
             return
         yield self._data()
-        known = self.before.population
-        binds = tuple(binding_checks(self.server, known.users, Gate.INSTALLS, of="old-users"))
+        population = self.before.population
+        binds = tuple(binding_checks(self.server, population.users, Gate.INSTALLS, of="old-users"))
         yield from binds
         if any(check.stops for check in binds):
             return
         yield self._stored_again()
         yield from self._new_passwords()
         advice = "The upgrade broke encryption: clients with TLS would lose the server."
-        answers = self.server.asked("tls", {"users": client_users(known.users[:1])})
+        answers = self.server.asked("tls", {"users": client_users(population.users[:1])})
         yield from checks_of(answers, Gate.INSTALLS, {}, advice)
 
     def _started(self) -> Check:
@@ -149,8 +149,10 @@ class _Upgrade:
         values = sum(len(values) for entry in after.values() for values in entry.values())
         figures: dict[str, Figure] = {"entries": len(after), "values": values}
         if not changes:
-            found = f"{len(after)} entries with {values} values are the same as before the upgrade"
-            return _check("data-intact", found, figures=figures)
+            sentence = (
+                f"{len(after)} entries with {values} values are the same as before the upgrade"
+            )
+            return _check("data-intact", sentence, figures=figures)
         log = self.evidence.keep("upgrade-differences.txt", "\n".join(changes) + "\n")
         return _check(
             "data-intact",
@@ -166,12 +168,12 @@ class _Upgrade:
         with self.server.manager() as directory:
             after = passwords_in(dump_of(directory))
         lines = tuple(stored_again(before, after))
-        found = (
+        sentence = (
             f"the upgrade itself changed no stored password; at their next bind {len(lines)} of "
             f"{len(before)} users were stored again, under the scheme of new passwords"
         )
         return _check(
-            "passwords-stored-again", found, details=lines,
+            "passwords-stored-again", sentence, details=lines,
             figures={"users": len(before), "stored_again": len(lines)},
         )  # fmt: skip
 
@@ -184,8 +186,8 @@ class _Upgrade:
         yield from binding_checks(self.server, users, Gate.INSTALLS, of="new-users")
         with self.server.manager() as directory:
             dump = dump_of(directory)
-        known = (*self.before.population.users, *users)
-        store(self.server.box, Population(users=known, dump=dump))
+        all_users = (*self.before.population.users, *users)
+        store(self.server.box, Population(users=all_users, dump=dump))
 
 
 def stored_again(before: dict[str, str], after: dict[str, str]) -> Iterator[str]:
@@ -223,7 +225,7 @@ def new_password_check(promise: Promise, stock_value: str, patched_value: str) -
 
 def _check(
     name: str,
-    found: str,
+    sentence: str,
     *,
     status: Status = Status.PASSED,
     advice: str = "",
@@ -233,7 +235,7 @@ def _check(
     stops: bool = False,
 ) -> Check:
     return Gate.INSTALLS.check(
-        name, status, found, advice=advice, figures=figures or {}, details=tuple(details),
+        name, status, sentence, advice=advice, figures=figures or {}, details=tuple(details),
         evidence=tuple(evidence), stops=stops,
     )  # fmt: skip
 
@@ -269,9 +271,9 @@ class _Downgrade:
             self.server.start()
             yield self._data()
         except InstanceError as error:
-            found = f"the stock server does not work with what the patched one left: {error}"
+            sentence = f"the stock server does not work with what the patched one left: {error}"
             lines = last_lines(self.server.error_lines())
-            yield _warned("downgrade-starts", found, details=lines)
+            yield _warned("downgrade-starts", sentence, details=lines)
             return
         yield self._binds()
         self.server.stop()
@@ -281,10 +283,10 @@ class _Downgrade:
             changes = tuple(differences(self.population.dump, dump_of(directory)))
         count = len(self.population.dump)
         if changes:
-            found = f"{len(changes)} differences in {count} entries: {changes[0]}"
-            return _warned("downgrade-data", found, details=changes[:SHOWN])
-        found = f"the stock server starts again, its {count} entries unchanged"
-        return _check("downgrade-data", found)
+            sentence = f"{len(changes)} differences in {count} entries: {changes[0]}"
+            return _warned("downgrade-data", sentence, details=changes[:SHOWN])
+        sentence = f"the stock server starts again, its {count} entries unchanged"
+        return _check("downgrade-data", sentence)
 
     def _binds(self) -> Check:
         users = self.population.users
@@ -295,8 +297,10 @@ class _Downgrade:
 def binds_check(users: Sequence[SchemeUser], refused: Sequence[SchemeUser]) -> Check:
     """Check users from before the upgrade, and those that the patched server stored."""
     if not refused:
-        found = f"all {len(users)} users bind on stock, also those that the patched server stored"
-        return _check("downgrade-bind", found)
+        sentence = (
+            f"all {len(users)} users bind on stock, also those that the patched server stored"
+        )
+        return _check("downgrade-bind", sentence)
     return _warned(
         "downgrade-bind",
         f"{len(refused)} of {len(users)} users cannot bind on stock after a downgrade: "
@@ -308,6 +312,6 @@ def binds_check(users: Sequence[SchemeUser], refused: Sequence[SchemeUser]) -> C
 
 
 def _warned(
-    name: str, found: str, *, details: Sequence[str], advice: str = DOWNGRADE_ADVICE
+    name: str, sentence: str, *, details: Sequence[str], advice: str = DOWNGRADE_ADVICE
 ) -> Check:
-    return _check(name, found, status=Status.WARNED, advice=advice, details=details)
+    return _check(name, sentence, status=Status.WARNED, advice=advice, details=details)

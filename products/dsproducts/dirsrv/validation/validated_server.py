@@ -195,26 +195,27 @@ class ValidatedServer(Service):
                 ),
                 environment=(("PYTHONPATH", "/opt"), ("PYTHONDONTWRITEBYTECODE", "1")),
             )
-            done = finished(
+            result = finished(
                 self.tools.engine, image,
                 "python3", "-m", "ldap_client", suite, f"{JOB_FOLDER}/{JOB_NAME}",
                 purpose="validate-client", limit_s=CLIENT_LIMIT_S, options=options,
             )  # fmt: skip
-        self.box.note(str(done))
-        if done.timed_out:
+        self.box.note(str(result))
+        if result.timed_out:
             raise InstanceError(
                 f"the server kept its LDAP client for {CLIENT_LIMIT_S:.0f} s",
                 hint="the log has what the client asked",
                 log=self.box.log,
             )
-        found = answers_in(done.stdout)
-        if not done.ok or not found:
+        answers = answers_in(result.stdout)
+        if not result.ok or not answers:
             raise EngineError(
-                f"the LDAP client did not run ({done.end}): {done.stderr[-500:] or 'no output'}",
+                f"the LDAP client did not run ({result.end}): "
+                f"{result.stderr[-500:] or 'no output'}",
                 hint="the log has its output",
                 log=self.box.log,
             )
-        return found
+        return answers
 
     def _lay_out(self, job_folder: Path, more: Mapping[str, object]) -> None:
         """What the client needs: its job, and the server's CA as the server's container has it."""
@@ -247,9 +248,13 @@ def validated_server(
     with service_box(
         tools, reference, driver, purpose=purpose,
         volumes=volumes, capabilities=capabilities, network=network,
-    ) as at:  # fmt: skip
+    ) as service:  # fmt: skip
         yield ValidatedServer(
-            tools=tools, system=driver, box=at.box, shared=at.shared, began_at=at.began_at
+            tools=tools,
+            system=driver,
+            box=service.box,
+            shared=service.shared,
+            began_at=service.began_at,
         )
 
 

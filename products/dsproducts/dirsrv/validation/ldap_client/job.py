@@ -145,10 +145,10 @@ def expect(condition: object, otherwise: str) -> None:
 def report(name: str, attempt: Attempt, job: Job) -> None:
     """Print what came of it as one line of JSON."""
     try:
-        found, ok = attempt(job), True
+        outcome, ok = attempt(job), True
     except (UnexpectedError, NotDoneError) as error:
-        found, ok = str(error), False
+        outcome, ok = str(error), False
     except (LDAPException, OSError, LookupError, TypeError, ValueError) as error:  # or no answer
-        found, ok = f"the client could not go on: {type(error).__name__}: {error}", False
-    sys.stdout.write(json.dumps({"name": name, "ok": ok, "found": found}) + "\n")
+        outcome, ok = f"the client could not go on: {type(error).__name__}: {error}", False
+    sys.stdout.write(json.dumps({"name": name, "ok": ok, "found": outcome}) + "\n")
     sys.stdout.flush()

@@ -39,20 +39,24 @@ def filters(job: Job) -> str:
     """Equal, beginning, and, or, not, present, ordered, beyond ASCII, by a matching rule."""
     with job.bound(job.manager) as connection:
         for text, count in FILTERS.items():
-            found = len(_search(connection, job.people, text, ["uid"]))
-            expect(found == count, f"{text} found {found} entries, not {count}")
+            count_found = len(_search(connection, job.people, text, ["uid"]))
+            expect(count_found == count, f"{text} found {count_found} entries, not {count}")
     return f"{len(FILTERS)} kinds of filters found what is there"
 
 
 def paging(job: Job) -> str:
     """Page by page, the same entries come as at once."""
     with job.bound(job.manager) as connection:
-        whole = [entry["dn"] for entry in _search(connection, job.people, "(uid=person*)", ["uid"])]
+        all_dns = [
+            entry["dn"] for entry in _search(connection, job.people, "(uid=person*)", ["uid"])
+        ]
         pages = list(_pages(connection, job.people, "(uid=person*)"))
     paged = [dn for page in pages for dn in page]
-    expect(sorted(paged) == sorted(whole), f"{len(paged)} entries by pages, {len(whole)} at once")
+    expect(
+        sorted(paged) == sorted(all_dns), f"{len(paged)} entries by pages, {len(all_dns)} at once"
+    )
     expect(max(map(len, pages)) <= PAGE, "a page has more entries than were asked for")
-    return f"{len(whole)} entries came in {len(pages)} pages of at most {PAGE}"
+    return f"{len(all_dns)} entries came in {len(pages)} pages of at most {PAGE}"
 
 
 def attributes(job: Job) -> str:
@@ -63,9 +67,9 @@ def attributes(job: Job) -> str:
         expect({*two} == {"uid", "sn"}, f"asked for uid and sn, got {', '.join(sorted(two))}")
         photo = _entry(connection, dn, ["jpegPhoto"])["jpegPhoto"][0]
         expect(photo == bytes(range(256)) * 8, f"{len(photo)} bytes of a photo are not the same")
-        shown = _entry(connection, dn, ["*", "createTimestamp"])
-        expect("createTimestamp" in shown, "an operational attribute is not shown by its name")
-    return f"two of {len(shown)} attributes alone, {len(photo)} bytes of a photo unchanged"
+        entry = _entry(connection, dn, ["*", "createTimestamp"])
+        expect("createTimestamp" in entry, "an operational attribute is not shown by its name")
+    return f"two of {len(entry)} attributes alone, {len(photo)} bytes of a photo unchanged"
 
 
 def entry_life(job: Job) -> str:
@@ -81,8 +85,11 @@ def entry_life(job: Job) -> str:
         _do(connection.modify(dn, change), connection, "modify")
         _do(connection.modify(dn, {"description": [(ldap3.MODIFY_DELETE, [])]}), connection, "drop")
         values = _entry(connection, dn, ["cn", "sn", "description"])
-        kept = {name: sorted(value) for name, value in values.items() if value}
-        expect(kept == {"cn": [b"a", b"c"], "sn": [b"d"]}, f"after the changes it has {kept}")
+        left_values = {name: sorted(value) for name, value in values.items() if value}
+        expect(
+            left_values == {"cn": [b"a", b"c"], "sn": [b"d"]},
+            f"after the changes it has {left_values}",
+        )
         _do(connection.compare(dn, "sn", "d"), connection, "compare")
         _do(connection.modify_dn(dn, "uid=life2"), connection, "rename")
         _do(connection.modify_dn(renamed, "uid=life2", new_superior=f"ou=groups,{job.suffix}"),
@@ -122,15 +129,15 @@ def unknown_control(job: Job) -> str:
     """A critical control that the server does not know, or not for that request, is refused."""
     dn, refused = f"uid=person002,{job.people}", "unavailableCriticalExtension"
     with job.bound(job.manager) as connection:
-        for critical, wanted in ((True, refused), (False, "success")):
+        for critical, expected in ((True, refused), (False, "success")):
             controls = [(UNKNOWN, critical, None)]
             connection.search(dn, "(objectClass=*)", ldap3.BASE, controls=controls)
-            found = connection.result["description"]
-            expect(found == wanted, f"an unknown control, critical: {critical}, got {found}")
+            result = connection.result["description"]
+            expect(result == expected, f"an unknown control, critical: {critical}, got {result}")
         change = {"description": [(ldap3.MODIFY_REPLACE, ["number 2"])]}
         connection.modify(dn, change, controls=[(SORT, True, None)])
-        found = connection.result["description"]
-        expect(found == refused, f"a change with a critical control for searches got {found}")
+        result = connection.result["description"]
+        expect(result == refused, f"a change with a critical control for searches got {result}")
     return "an unknown control is refused if it is critical, and ignored if it is not"
 
 
@@ -146,8 +153,8 @@ def _search(
 def _pages(connection: Any, base: str, text: str) -> Iterator[list[str]]:
     cookie = None
     while True:
-        found = _search(connection, base, text, ["uid"], paged_size=PAGE, paged_cookie=cookie)
-        yield [entry["dn"] for entry in found]
+        entries = _search(connection, base, text, ["uid"], paged_size=PAGE, paged_cookie=cookie)
+        yield [entry["dn"] for entry in entries]
         control = connection.result["controls"]["1.2.840.113556.1.4.319"]
         cookie = control["value"]["cookie"]
         if not cookie:
@@ -155,18 +162,18 @@ def _pages(connection: Any, base: str, text: str) -> Iterator[list[str]]:
 
 
 def _entry(connection: Any, dn: str, names: list[str]) -> dict[str, list[bytes]]:
-    found = _search(connection, dn, "(objectClass=*)", names, search_scope=ldap3.BASE)
-    expect(found, f"{dn} cannot be read")
-    return dict(found[0]["raw_attributes"])
+    entries = _search(connection, dn, "(objectClass=*)", names, search_scope=ldap3.BASE)
+    expect(entries, f"{dn} cannot be read")
+    return dict(entries[0]["raw_attributes"])
 
 
-def _do(done: object, connection: Any, what: str) -> None:
-    expect(done, f"{what} was refused: {described(connection.result)}")
+def _do(succeeded: object, connection: Any, task: str) -> None:
+    expect(succeeded, f"{task} was refused: {described(connection.result)}")
 
 
-def _refused(connection: Any, wanted: str, what: str) -> None:
-    got = connection.result["description"]
-    expect(got == wanted, f"{what} got {got}, not {wanted}")
+def _refused(connection: Any, expected: str, task: str) -> None:
+    result = connection.result["description"]
+    expect(result == expected, f"{task} got {result}, not {expected}")
 
 
 OPERATIONS: dict[str, Attempt] = {
@@ -187,8 +194,8 @@ def until_it_ends(job: Job) -> str:
                 name = f"write-{count:06d}"
                 dn = f"cn={name},ou=writes,{job.suffix}"
                 entry = {"sn": name, "description": name * 10}
-                done = connection.add(dn, ["top", "person"], entry)
-                expect(done, f"the server refused {dn}: {connection.result}")
+                succeeded = connection.add(dn, ["top", "person"], entry)
+                expect(succeeded, f"the server refused {dn}: {connection.result}")
                 count += 1
         except (LDAPException, OSError):
             pass
@@ -208,37 +215,37 @@ def to_anyone(job: Job) -> str:
 def to_a_user(job: Job) -> str:
     """After binds with a wrong password and with the right one."""
     user = next((user for user in job.users if user.scheme != "CLEAR"), job.users[0])
-    told = {}
-    for who in (replace(user, password=f"x{user.password}"), user):
-        with opened(job.server(), who) as connection:
+    replies = {}
+    for binder in (replace(user, password=f"x{user.password}"), user):
+        with opened(job.server(), binder) as connection:
             connection.bind()
-            told[f"the reply to a bind of {user.dn}: {connection.result['description']}"] = str(
+            replies[f"the reply to a bind of {user.dn}: {connection.result['description']}"] = str(
                 connection.result
             )
-    return json.dumps({**told, **_told(job, user)})
+    return json.dumps({**replies, **_told(job, user)})
 
 
 def _told(job: Job, user: User | None) -> dict[str, str]:
     """Place -> values, a character for each byte."""
-    who = user.dn if user else "anyone"
-    told: dict[str, str] = {}
+    reader = user.dn if user else "anyone"
+    replies: dict[str, str] = {}
     with opened(job.server(), user) as connection:
-        expect(connection.bind(), f"the bind of {who} was refused")
+        expect(connection.bind(), f"the bind of {reader} was refused")
         for base in (*PLACES, job.suffix):
             scope = ldap3.SUBTREE if base else ldap3.BASE
             connection.search(base, "(objectClass=*)", scope, attributes=["*", "+"])
-            told[f"the result for {who}: {base or 'the root entry'}"] = str(connection.result)
-            told[f"references for {who}: {base or 'the root entry'}"] = "\n".join(
+            replies[f"the result for {reader}: {base or 'the root entry'}"] = str(connection.result)
+            replies[f"references for {reader}: {base or 'the root entry'}"] = "\n".join(
                 connection.references
             )
             for entry in connection.response:
-                told.update(_values(who, entry))
-    return told
+                replies.update(_values(reader, entry))
+    return replies
 
 
-def _values(who: str, entry: dict[str, Any]) -> dict[str, str]:
+def _values(reader: str, entry: dict[str, Any]) -> dict[str, str]:
     return {
-        f"the reply to {who}: {entry['dn'] or 'the root entry'}: {name}": "\n".join(
+        f"the reply to {reader}: {entry['dn'] or 'the root entry'}: {name}": "\n".join(
             value.decode("latin-1") for value in values
         )
         for name, values in entry["raw_attributes"].items()

@@ -51,8 +51,8 @@ def nobody(job: Job) -> str:
         expect(connection.response, "the root entry cannot be read")
         version = _first(connection, "vendorVersion")
         connection.search(job.people, "(userPassword=*)", attributes=["userPassword"])
-        shown = [entry for entry in connection.response if entry.get("raw_attributes")]
-        expect(not shown, f"anyone can read the stored passwords of {len(shown)} users")
+        entries = [entry for entry in connection.response if entry.get("raw_attributes")]
+        expect(not entries, f"anyone can read the stored passwords of {len(entries)} users")
     return f"anyone may ask for the version ({version}), and sees no password"
 
 
@@ -64,8 +64,8 @@ def empty_password(job: Job) -> str:
         stream.sendall(_encoded(0x30, b"\x02\x01\x01" + bind))
         answer = stream.recv(4096)
     # The first enumerated value is the result's code: 0 is success.
-    _, found, rest = answer.partition(b"\x0a\x01")
-    expect(found and rest, "a name with an empty password got no answer")
+    _, separator, rest = answer.partition(b"\x0a\x01")
+    expect(separator and rest, "a name with an empty password got no answer")
     expect(rest[0] != 0, "a name with an empty password was ACCEPTED")
     return f"a name with an empty password is refused (result {rest[0]})"
 
@@ -178,8 +178,8 @@ def history(job: Job) -> str:
             now = replace(now, password=password)
         again = _change(job, now, first)
         expect(again == "constraintViolation", f"the password before this one got {again}")
-        other = _change(job, now, third)
-        expect(other == "success", f"a new password got {other}")
+        second_result = _change(job, now, third)
+        expect(second_result == "success", f"a new password got {second_result}")
     return "with a history of 2, the password before this one was refused"
 
 
@@ -206,9 +206,9 @@ def whole_password(job: Job) -> str:
         result = _change(job, user, LONG)
         expect(result == "success", f"{len(LONG)} characters got {result}")
         expect(job.result_of_bind(replace(user, password=LONG)) == "success", "it does not bind")
-        for kept in (len(LONG) - 1, 72, 64):
-            result = job.result_of_bind(replace(user, password=LONG[:kept]))
-            expect(result != "success", f"the first {kept} characters of it were ACCEPTED")
+        for length in (len(LONG) - 1, 72, 64):
+            result = job.result_of_bind(replace(user, password=LONG[:length]))
+            expect(result != "success", f"the first {length} characters of it were ACCEPTED")
         result = job.result_of_bind(replace(user, password=f"{LONG}-more"))
         expect(result != "success", "the password with something after it was ACCEPTED")
     return f"all of {len(LONG)} characters are needed, and nothing may follow"
@@ -217,11 +217,11 @@ def whole_password(job: Job) -> str:
 def salts(job: Job) -> str:
     """The same password is stored differently for each user, or one guess would try them all."""
     with (
-        _someone(job, "salt-a") as one,
+        _someone(job, "salt-a") as first_connection,
         _someone(job, "salt-b") as two,
         job.bound(job.manager) as connection,
     ):
-        values = [_stored(connection, user.dn) for user in (one, two)]
+        values = [_stored(connection, user.dn) for user in (first_connection, two)]
     expect(values[0] != values[1], "two users with the same password have the same stored value")
     return "two users with the same password have different stored values"
 
@@ -284,8 +284,8 @@ def _policy(job: Job, settings: Mapping[str, str]) -> Iterator[None]:
 
 def _set(connection: Any, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
-        done = connection.modify(CONFIG, {name: [(ldap3.MODIFY_REPLACE, [value])]})
-        expect(done, f"{name}: {value} was refused: {described(connection.result)}")
+        succeeded = connection.modify(CONFIG, {name: [(ldap3.MODIFY_REPLACE, [value])]})
+        expect(succeeded, f"{name}: {value} was refused: {described(connection.result)}")
 
 
 PASSWORDS: dict[str, Attempt] = {

@@ -1,0 +1,103 @@
+"""The report of a search as a page: its answer, how sure it is, why, and all its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsharness.measure.metrics import COST
+from dsresults.compare.comparison_table import ComparisonTable
+from dsresults.number_text import chance_text, duration, measured_between, significant, utc
+from dsresults.page.page import (
+    Content,
+    Facts,
+    Grid,
+    Meter,
+    Page,
+    Paragraph,
+    Section,
+    Table,
+    code,
+    note,
+)
+from dsresults.page.page_html import html_of
+from dsresults.profile_section import profile_section
+from dsresults.report.answer_chart import answer_chart
+from dsresults.report.answer_picture import pictures
+from dsresults.report.culprits_section import culprits_section
+from dsresults.report.evidence_section import evidence_section
+from dsresults.report.line_section import line_section
+from dsresults.report.report_data import LiveSearch, ReportData, sentences
+
+EVERY_S = 5  # a browser reads the page of a search that still runs again
+
+
+def render_html(data: ReportData) -> str:
+    """Return the whole report as one HTML document."""
+    return html_of(report_page(data))
+
+
+def report_page(data: ReportData) -> Page:
+    measured = measured_between(data.measured_from, data.measured_until)
+    return Page(
+        title=data.title,
+        about=(measured,) if data.measured_from else (),
+        sortable=True,
+        every_s=EVERY_S if data.live else None,
+        parts=(
+            *([_live(data.live)] if data.live else []),
+            *(part for section in data.sections for part in _answer(data, section.comparison)),
+            *([culprits_section(data.commits)] if data.commits else []),
+            *(line_section(section, number) for number, section in enumerate(data.sections, 1)),
+            *([] if data.sections else ["No campaign has been run yet."]),
+            *([profile_section(data.profiles)] if data.profiles else []),
+            *([evidence_section(data)] if data.sections else []),
+        ),
+    )
+
+
+def _answer(data: ReportData, comparison: ComparisonTable) -> Iterator[Content]:
+    """The answer of each load as a sentence, and as a picture."""
+    yield from (Paragraph(words=words, kind="lead") for words in sentences(comparison))
+    charts = [answer_chart(picture) for picture in pictures(comparison, data.samples)]
+    if charts:
+        yield Grid(parts=charts, kind="charts")
+        yield note(_reading(comparison))
+
+
+def _reading(comparison: ComparisonTable) -> str:
+    decider, words = comparison.decider, comparison.decider.words
+    what = f"The {decider.title}"
+    if decider is COST:
+        what = "Server CPU time per operation at this run's usual machine speed"
+    higher = "what stands higher" if words.verb else "higher is"
+    worse = words.said("slower" if decider.smaller_is_better else "faster")
+    return (
+        f"{what}, on a log axis; {higher} {worse}. Faint dots are single samples, the bar is the "
+        "99 % interval against the line's first end."
+    )
+
+
+def _live(live: LiveSearch) -> Section:
+    noise = f"a run varies by {significant(live.noise_pct)} %" if live.noise_pct is not None else ""
+    facts: dict[str, Content] = {
+        "Load": (
+            code(live.workload_id),
+            f", {live.samples} samples so far; written {utc(live.at)}, and again every few seconds",
+        ),
+        "Next": f"{live.next_step}: {live.why}" if live.why else live.next_step,
+        "Time left": "not known yet" if live.left_s is None else f"about {duration(live.left_s)}",
+        "Noise": "; ".join(filter(None, (noise, live.machine))),
+    }
+    places = [(share.place, str(share.candidates), share.chance) for share in live.shares]
+    table = Table(
+        kind="samples",
+        caption="Belief: where the change is.",
+        columns=("The change is", "Candidates", "Chance"),
+        rows=[
+            (place, candidates, (Meter(share=chance, label=place), f" {chance_text(chance)}"))
+            for place, candidates, chance in (*places, ("nowhere", "", live.none))
+        ],
+    )
+    return Section(
+        title="This search still runs", id="live", kind="live", parts=(Facts(facts=facts), table)
+    )
