@@ -234,7 +234,6 @@ class MeasureRequest(RowsAsked):
 
     row: str
     samples: int
-    reuse: bool = False  # what is stored is enough, if it is as many valid samples
 
 
 def measure_row(
@@ -262,18 +261,8 @@ def measure_row(
                 store=store,
                 kind="measure",
             )
-            earlier = _known(order, request.samples) if request.reuse else None
-            samples += store.samples(campaign_id=(earlier or order.run(watcher)).id)
+            samples += store.samples(campaign_id=order.run(watcher).id)
     return samples
-
-
-def _known(order: CampaignOrder, least_samples: int) -> Campaign | None:
-    """The newest answer from the same environment that has so many valid samples."""
-    for campaign in reversed(order.answers):
-        samples = order.store.samples(campaign_id=campaign.id)
-        if sum(sample.valid for sample in samples) >= least_samples:
-            return campaign
-    return None
 
 
 @contextmanager

@@ -182,7 +182,8 @@ class TurnTaker:
 
     def take(self, turn: Turn) -> None:
         """Nothing where it was taken before: it may be asked for more than once."""
-        if self.record.store.turn_state(turn.id) not in {None, TurnState.PLANNED}:
+        stored_turn = self.record.store.turn(turn.id)
+        if stored_turn is not None and stored_turn.state is not TurnState.PLANNED:
             return
         self.record.put(turn)
         self.lab.prepare_more(turn.candidates, turn.starts)

@@ -156,7 +156,7 @@ def _misfits(
             f"choose one that fits with --workload: {', '.join(fit) or 'the matrix has none'}",
         )
     elif workload.stopped and importer(driver) is None:
-        fit = [name for name, driver in SYSTEMS.items() if importer(driver)]
+        fit = [name for name, system_driver in SYSTEMS.items() if importer(system_driver)]
         yield (
             (
                 f"workload {workload.id!r} imports users into a stopped server, which the lab "
@@ -165,12 +165,13 @@ def _misfits(
             f"choose another workload, or a row with a `system` of {', '.join(fit)}",
         )
     elif missing := workload.needs - driver.offers:
+        fit = [name for name, system_driver in SYSTEMS.items() if missing <= system_driver.offers]
         yield (
             (
                 f"workload {workload.id!r} needs {', '.join(sorted(missing))}, which the lab "
                 f"cannot have of {candidate!r} ({system})"
             ),
-            "choose a row of plain 389-ds, or another workload",
+            f"choose another workload, or a row with a `system` of {', '.join(fit) or 'none'}",
         )
     for name in sorted(settings.options.keys() - driver.options):
         yield (

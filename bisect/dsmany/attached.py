@@ -19,12 +19,7 @@ from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of, ends_of, settle_run
 from dsmany.shared_search import SharedStudy
 from dsresults.store import Store
-from dsresults.store.documents import (
-    change_document,
-    find_documents,
-    get_document,
-    put_document,
-)
+from dsresults.store.documents import change_document, find_documents, get_document, put_document
 from dssearch.planner import history_of
 from dssearch.question import Measure, Outlook, Wanted
 from dssearch.search_record import STATISTICAL, question_of, search_of

@@ -184,13 +184,7 @@ def _fetch(
         volumes=((script, INSIDE, "ro"), (out, "/out", "rw")),
     )
     with running(
-        workshop.engine,
-        stock.reference,
-        "sleep",
-        "infinity",
-        purpose="stock",
-        log=workshop.log,
-        options=options,
+        workshop.engine, stock.reference, purpose="stock", log=workshop.log, options=options
     ) as box:
         result = box.execute(INSIDE, *words, limit_s=min(FETCH_S, workshop.deadline.left_s))
     if not result.ok:

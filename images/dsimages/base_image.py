@@ -143,13 +143,7 @@ def _in_container(workshop: Workshop, base: Bootstrap, folder: Path, task: str) 
     tools = bootstrapped(replace(workshop, fresh=False), TOOLS)
     for options, argvs in ((fetching, fetch), (installing, install)):
         with running(
-            workshop.engine,
-            tools,
-            "sleep",
-            "infinity",
-            purpose="bootstrap",
-            log=workshop.log,
-            options=options,
+            workshop.engine, tools, purpose="bootstrap", log=workshop.log, options=options
         ) as box:
             for argv in argvs:
                 _must(box.execute(*argv, limit_s=workshop.deadline.left_s), task, workshop)

@@ -83,11 +83,13 @@ def _flames(pair: ProfilePair) -> Iterator[Content]:
     """The graph of what changed comes first."""
     for number, graph in enumerate(reversed(flame_graphs(pair))):
         reading = note(
-            "A frame is as wide as its CPU time; ", badge("orange", "slow"),
-            " costs more than before, ", badge("green", "fast"),
+            "A frame is as wide as its CPU time; ",
+            badge("orange", "slow"),
+            " costs more than before, ",
+            badge("green", "fast"),
             " less, grey as much. Point at a frame for its figures. What is gone is only in the "
             "table and in the other graph.",
-        )  # fmt: skip
+        )
         changed = number == 0 and function_changes(pair)
         yield Fold(
             title=graph.title,

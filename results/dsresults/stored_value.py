@@ -46,9 +46,9 @@ def values_of(kind: type[V], findings: Iterable[Finding]) -> Iterator[V]:
 
 
 @cache  # once
-def warn(text: str) -> None:
+def warn(message: str) -> None:
     """Tell whoever started this program."""
-    print(f"warning: {text}", file=sys.stderr)  # noqa: T201
+    print(f"warning: {message}", file=sys.stderr)  # noqa: T201
 
 
 def explain(error: ValidationError) -> str:

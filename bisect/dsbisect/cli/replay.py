@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, StorePlace
+from dsbisect.cli.common_options import AsJson, MatrixFile, StorePlace
 from dsharness.errors import ExitCode, StoreError, UsageError
 from dsharness.plain_text import plain  # a log may hold anything
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from dssearch.search_record import Replay
 
 SEARCHES = {"rows", "commits"}
+ID = re.compile(r"[0-9a-f]{4,8}(-[0-9a-f-]*)?")  # or how it begins
 
 Ids = Annotated[
     list[str] | None,
@@ -46,14 +49,28 @@ def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = Fa
 
 
 def replay_log(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What `log --json` printed.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-|ID",
+            help="What `log --json` printed, or a stored answer of `levels`, `sizes`, `endurance`, "
+            "`schemes`.",
+        ),
+    ],
     *,
+    matrix: MatrixFile = None,
+    store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search a log's samples again: the steps and the answer must be the same.
+    """Search a log's samples, or play a study, again: the answer must be the same.
 
     Example: dsbisect replay search.jsonl
+
+    Example: dsbisect replay 3f2a9c1e --store results/dsbisect.db
     """
+    if ID.fullmatch(file) and not Path(file).exists():
+        _replay_answer(file, matrix, store, as_json=as_json)
+        return
     from dsharness.guarded_files import given_input
     from dsresults.store.json_lines import parse_log
     from dssearch.search_record import replay, search_of
@@ -73,6 +90,36 @@ def replay_log(
         for each in done:
             typer.echo(_text(each))
     if any(each.agrees is False for each in done):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _replay_answer(name: str, matrix: Path | None, place: str | None, *, as_json: bool) -> None:
+    """Play the study of a stored answer from its stored runs; exit with 20 if they say another."""
+    from dsbisect.study import KEPT
+    from dsbisect.study_answers import StudyAnswer
+    from dsharness.matrix import load_matrix
+    from dslab.known_answers import UnansweredError
+    from dsresults.store import Store
+
+    with Store.open(place, create=False) as opened:
+        finding = opened.finding(opened.whole_id(name))
+        if finding is None or finding.kind not in KEPT:
+            raise UsageError(
+                f"{opened} holds no answer {name!r} to {', '.join(KEPT)}",
+                hint="`dsbisect results list` shows them; `log --json` writes the log of a search",
+            )
+        kept = StudyAnswer.of(finding)
+        try:
+            same = kept.again(opened, load_matrix(matrix)) == kept.answer
+        except UnansweredError as error:
+            raise StoreError(
+                f"finding {finding.id}: runs are missing that it rests on",
+                hint="an export of the whole store has them",
+            ) from error
+    facts = {"finding": finding.id, "title": finding.title, "same": same}
+    verdict = "the same answer as stored" if same else "NOT the same answer as stored"
+    typer.echo(json.dumps(facts) if as_json else plain(f"{finding.title}\n  {verdict}"))
+    if not same:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 

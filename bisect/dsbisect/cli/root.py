@@ -239,7 +239,7 @@ COMMANDS = {
     ),
     "replay": Lazy(
         place="replay:replay_log",
-        summary="Search a log's samples again: the steps and the answer must be the same.",
+        summary="Search a log's samples, or play a study, again: the answer must be the same.",
     ),
     "clean": Lazy(
         place="clean:clean",

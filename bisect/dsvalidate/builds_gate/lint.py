@@ -13,10 +13,7 @@ from dsbuilds.sources.download import shelved
 from dsharness.content_key import content_key
 from dsharness.errors import PackageError, RefusedError
 from dsresults.number_text import counted
-from dsvalidate.builds_gate.made_packages import (
-    also_in_stock,
-    packages_in,
-)
+from dsvalidate.builds_gate.made_packages import also_in_stock, packages_in
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.package_files import LIBEXEC, kind_of
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, stock_packages

@@ -276,10 +276,7 @@ def _differences(
         folders = {"/first": repository_of(first), "/second": repository_of(second)}
         try:
             texts = tools.packages.texts(
-                "show-differences",
-                f"{DIFFOSCOPE_S:.0f}",
-                *common,
-                folders=folders,
+                "show-differences", f"{DIFFOSCOPE_S:.0f}", *common, folders=folders
             )
         except (DeadlineError, PackageError) as error:
             texts = {f"{name}.txt": f"not compared: {error.message}\n" for name in common}

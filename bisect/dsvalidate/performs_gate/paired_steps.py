@@ -204,10 +204,9 @@ class _Speed:
         ]
         if counted is not None:
             reasons.append(f"{counted.text}{by}")
-        status = {
-            "worse": Status.FAILED,
-            "undecided": Status.INCONCLUSIVE,
-        }.get(deciding.word, Status.PASSED)
+        status = {"worse": Status.FAILED, "undecided": Status.INCONCLUSIVE}.get(
+            deciding.word, Status.PASSED
+        )
         return Gate.PERFORMS.check(
             self._name,
             status,
@@ -320,10 +319,7 @@ def _kept(samples: Sequence[Sample]) -> tuple[float, float]:
     operations = sum(count for growth, count in growths if growth is not None)
     if not operations:
         return (-math.inf, math.inf)
-    return (
-        (gained - ALLOCATOR_BYTES) / operations,
-        (gained + ALLOCATOR_BYTES) / operations,
-    )
+    return ((gained - ALLOCATOR_BYTES) / operations, (gained + ALLOCATOR_BYTES) / operations)
 
 
 def _leak_check(pairs: Pairs) -> Check:

@@ -207,8 +207,6 @@ def _install(
         with running(
             workshop.engine,
             fetched,
-            "sleep",
-            "infinity",
             purpose="install",
             log=workshop.log,
             options=confined(packages),

@@ -70,9 +70,7 @@ def _ask(
     volumes = [(SCRIPTS / script, f"{INSIDE}/{script}", "ro")]
     volumes += [(tree / TREE.lstrip("/"), TREE, "ro")] if tree else []
     options = Options(volumes=tuple(volumes), extra=("--read-only",))
-    with running(
-        engine, image, "sleep", "infinity", purpose="libraries", log=log, options=options
-    ) as box:
+    with running(engine, image, purpose="libraries", log=log, options=options) as box:
         return box.must(f"{INSIDE}/{script}", *args, what="list a build's libraries")
 
 

@@ -115,13 +115,7 @@ def confined(
     """A container for one build; it is removed as soon as a folder outgrows its limit in bytes."""
     watch = FolderLimits(limits=writable)
     with running(
-        engine,
-        image,
-        "sleep",
-        "infinity",
-        purpose=purpose,
-        log=log,
-        options=options(limits, volumes, engine),
+        engine, image, purpose=purpose, log=log, options=options(limits, volumes, engine)
     ) as box:
         finished = threading.Event()
 

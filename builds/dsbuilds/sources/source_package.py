@@ -91,13 +91,7 @@ def _fetched(
             network="host", capabilities=CAPABILITIES, volumes=(*volumes, (out, "/out", "rw"))
         )
         with running(
-            workshop.engine,
-            image.reference,
-            "sleep",
-            "infinity",
-            purpose="source",
-            log=workshop.log,
-            options=options,
+            workshop.engine, image.reference, purpose="source", log=workshop.log, options=options
         ) as box:
             limit_s = min(LIMIT_S, workshop.deadline.left_s)
             result = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)

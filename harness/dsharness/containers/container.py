@@ -15,13 +15,7 @@ from pathlib import Path
 from dsharness.containers.disk_watch import DiskWatch, disk_watch
 from dsharness.containers.engine import LABEL, Engine, last_line
 from dsharness.containers.ownership import KEPT, OWNER, PREFIX, owner_tag, remove
-from dsharness.errors import (
-    DeadlineError,
-    DsbisectError,
-    EngineError,
-    ImageError,
-    InstanceError,
-)
+from dsharness.errors import DeadlineError, DsbisectError, EngineError, ImageError, InstanceError
 from dsharness.plain_text import plain
 from dsharness.process.command import MOST_FILE_BYTES, Completed, append_log
 from dsharness.process.deadline import Deadline
@@ -30,6 +24,7 @@ from dsharness.process.deadline import Deadline
 PODMAN_FAILED = 125
 NO_COMMAND = (126, 127)
 NO_NETWORK = re.compile(r"netavark|\bcni\b|network|net namespace", re.IGNORECASE)
+IDLE = ("sleep", "infinity")
 START_LIMIT_S = 120.0
 ASK_LIMIT_S = 5.0
 EXEC_LIMIT_S = 300.0
@@ -127,11 +122,7 @@ class Container:
         self.engine.podman("kill", self.name, cleanup=True)
 
     def must(
-        self,
-        *command: str,
-        what: str,
-        stdin: str | None = None,
-        limit_s: float = EXEC_LIMIT_S,
+        self, *command: str, what: str, stdin: str | None = None, limit_s: float = EXEC_LIMIT_S
     ) -> str:
         """Run a command that has to succeed; the error names ``what`` was being done."""
         result = self.execute(*command, stdin=stdin, limit_s=limit_s)
@@ -278,12 +269,7 @@ def fresh_name(purpose: str) -> str:
 
 
 def finished(
-    engine: Engine,
-    image: str,
-    *command: str,
-    purpose: str,
-    limit_s: float,
-    options: Options,
+    engine: Engine, image: str, *command: str, purpose: str, limit_s: float, options: Options
 ) -> Completed:
     """Run a container to its end; it is removed, also when it is cut short."""
     name, has_ended = fresh_name(purpose), False
@@ -320,13 +306,16 @@ def running(
     options: Options | None = None,
     keep: bool = False,
 ) -> Iterator[Container]:
-    """Start a container and remove it at the end, even when the start fails half-way."""
+    """Start a container and remove it at the end, even when the start fails half-way.
+
+    Without a command it does nothing until it is asked to execute one.
+    """
     name = fresh_name(purpose)
     given_options = options or Options()
     labelled = _labelled(engine, given_options, keep=keep)
     try:
         result = engine.podman(
-            *run_argv(image, name, labelled, command),
+            *run_argv(image, name, labelled, command or IDLE),
             deadline=Deadline.after(START_LIMIT_S),
             log=log,
         )

@@ -13,13 +13,7 @@ from typing import Protocol, TypeVar
 
 from dsharness.errors import DiskFullError, EngineError
 from dsharness.paths import cache_home, logs_home
-from dsharness.process.command import (
-    MOST_FILE_BYTES,
-    NO_SPACE,
-    Completed,
-    run,
-    says_disk_full,
-)
+from dsharness.process.command import MOST_FILE_BYTES, NO_SPACE, Completed, run, says_disk_full
 from dsharness.process.deadline import Deadline
 
 ROOM_BYTES = 64 << 20  # with less than this left, what was written did not fit

@@ -16,14 +16,7 @@ from dsharness.containers.engine_probe import (
     try_container,
     try_metering,
 )
-from dsharness.doctor import (
-    DoctorCheck,
-    Level,
-    engine_checks,
-    fail,
-    machine_checks,
-    warn,
-)
+from dsharness.doctor import DoctorCheck, Level, engine_checks, fail, machine_checks, warn
 from dsharness.errors import DsbisectError, EngineError, ExitCode
 from dsharness.machine.host import available_cpus, system_text
 from dsharness.paths import cache_home

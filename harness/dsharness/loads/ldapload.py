@@ -170,7 +170,7 @@ def _steps(load: LdaploadWorkload, request: LdapRequest, server: OwnDirectory) -
         else:
             raise WorkloadError(
                 f"workload {load.id} imports, which this server cannot do while it runs",
-                hint="choose a row of plain 389-ds, or another workload",
+                hint="choose another: `dsbisect workload check FILE --row ROW` tells which fit",
             )
 
 

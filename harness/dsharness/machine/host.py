@@ -68,8 +68,7 @@ def parse_ticks(stat: str, cpus: tuple[int, ...]) -> CpuTicks:
     ]
     numbers = [[int(field) for field in row[1:9]] for row in rows]
     return CpuTicks(
-        total=sum(sum(row) for row in numbers),
-        steal=sum(row[7] for row in numbers if len(row) > 7),
+        total=sum(sum(row) for row in numbers), steal=sum(row[7] for row in numbers if len(row) > 7)
     )
 
 

@@ -83,11 +83,7 @@ PACKAGES_OF = {
     Family.EL8: ("dnf", "koji"),
     Family.FREEIPA: ("preinstalled",),
 }
-BOOTSTRAP_OF = {
-    Family.APT: "mmdebstrap",
-    Family.DNF: "dnf",
-    Family.EL8: "dnf",
-}
+BOOTSTRAP_OF = {Family.APT: "mmdebstrap", Family.DNF: "dnf", Family.EL8: "dnf"}
 
 
 def row_contradictions(index: int, row: Row) -> Iterator[Problem]:

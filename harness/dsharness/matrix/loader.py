@@ -18,22 +18,9 @@ from dsharness.matrix.cross_checks import (
     workload_contradictions,
 )
 from dsharness.matrix.joined_rows import joined
-from dsharness.model import (
-    DirectoryWorkload,
-    Matrix,
-    Row,
-    Series,
-    Settings,
-    Workload,
-    WorkloadFile,
-)
+from dsharness.model import DirectoryWorkload, Matrix, Row, Series, Settings, Workload, WorkloadFile
 from dsharness.yaml_files.problems import FileProblemsError, suggestion
-from dsharness.yaml_files.shape import (
-    checked,
-    read_checked,
-    refuse_problems,
-    schema_of,
-)
+from dsharness.yaml_files.shape import checked, read_checked, refuse_problems, schema_of
 from dsharness.yaml_files.yaml_source import read_document
 
 NAME = "matrix.yaml"

@@ -16,13 +16,7 @@ from dsharness.model import (
     Registry,
     Row,
 )
-from dsharness.products.catalog import (
-    installs,
-    known_of,
-    published_suites,
-    suites_of,
-    version_of,
-)
+from dsharness.products.catalog import installs, known_of, published_suites, suites_of, version_of
 
 COLUMNS = ("id", "OS", "product", "verdict")
 UNKNOWN = "first pull"  # no one can say before it

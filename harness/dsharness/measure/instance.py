@@ -243,13 +243,7 @@ def serve(
                 candidate_id=golden.image.candidate_id,
                 endpoint=answer.endpoint,
                 network=f"container:{box.name}",
-                home=Home(
-                    golden=golden,
-                    container=box,
-                    shared=shared,
-                    meter=meter,
-                    start=start,
-                ),
+                home=Home(golden=golden, container=box, shared=shared, meter=meter, start=start),
             )
 
 

@@ -22,13 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from dsharness.containers.lab_folders import scratch_folder
-from dsharness.errors import (
-    EngineError,
-    InstanceError,
-    ToolMissingError,
-    UsageError,
-    WorkloadError,
-)
+from dsharness.errors import EngineError, InstanceError, ToolMissingError, UsageError, WorkloadError
 from dsharness.loads import Extent, Seconds
 from dsharness.loads.load_driver import run_size
 from dsharness.machine.hardware_counter import host_counts

@@ -102,8 +102,6 @@ def bench(
         else running(
             engine,
             loader.reference,
-            "sleep",
-            "infinity",
             purpose=f"load-{name}",
             log=logs_home() / "load" / f"{log_name}.log",
             options=load_options(

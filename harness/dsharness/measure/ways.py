@@ -53,10 +53,7 @@ def duet_seats(available: tuple[int, ...], *, can_move: bool) -> Seats | None:
 
 
 def take_duet(
-    pair: tuple[Bench, Bench],
-    seats: Seats,
-    turn: Turn,
-    gate: Gate = objections,
+    pair: tuple[Bench, Bench], seats: Seats, turn: Turn, gate: Gate = objections
 ) -> tuple[Sample, Sample]:
     """Return a sample of each; a failure of one does not affect the other.
 

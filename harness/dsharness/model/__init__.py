@@ -38,12 +38,7 @@ from dsharness.model.campaign import (
     TurnTime,
     Verdict,
 )
-from dsharness.model.content import (
-    Content,
-    DirectoryContent,
-    DirectoryPlugin,
-    largest,
-)
+from dsharness.model.content import Content, DirectoryContent, DirectoryPlugin, largest
 from dsharness.model.ldap_requests import (
     SHARERS,
     USER_BIND,
@@ -111,12 +106,7 @@ from dsharness.model.shared_run import (
     RunState,
     SharedRun,
 )
-from dsharness.model.value import (
-    Identifier,
-    Shown,
-    Value,
-    Version,
-)
+from dsharness.model.value import Identifier, Shown, Value, Version
 from dsharness.model.workload import (
     LONGEST_PAUSE_MS,
     DirectoryOperation,

@@ -48,8 +48,7 @@ class Tools(Value):
         description="load tool -> the row whose image has it; that one drives every server"
     )
     cargo: Identifier | None = Field(
-        default=None,
-        description="the toolchain that fetches crates for all; default: each its own",
+        default=None, description="the toolchain that fetches crates for all; default: each its own"
     )
     crates: tuple[CrateRegistry, ...] = Field(
         default=(),

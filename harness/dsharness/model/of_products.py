@@ -18,10 +18,7 @@ class OneOf:
     """Marks a field that holds a value of any product, told apart by one of its words."""
 
     def __init__(
-        self,
-        word: str,
-        take: Callable[[ProductFolder], Iterable[type[Value]]],
-        *own: type[Value],
+        self, word: str, take: Callable[[ProductFolder], Iterable[type[Value]]], *own: type[Value]
     ) -> None:
         self._word, self._take, self._own = word, take, own
 

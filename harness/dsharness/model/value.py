@@ -41,8 +41,7 @@ Nvr = Annotated[
 ]
 Url = Annotated[str, Field(pattern=f"^{URL}$")]
 ImageName = Annotated[
-    str,
-    Field(pattern=r"^[a-z0-9][A-Za-z0-9._:/-]*$", description="without a digest"),
+    str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._:/-]*$", description="without a digest")
 ]
 ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 SuiteName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]

@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.json_schema import SkipJsonSchema
 
-from dsharness.model.content import (
-    Content,
-    DirectoryContent,
-    DirectoryPlugin,
-)
+from dsharness.model.content import Content, DirectoryContent, DirectoryPlugin
 from dsharness.model.ldap_requests import (
     SHARERS,
     WRITES,

@@ -39,11 +39,7 @@ class Deadline:
 
 
 def wait_until(
-    probe: Callable[[], T | None],
-    deadline: Deadline,
-    *,
-    what: str,
-    pause_s: float = 0.1,
+    probe: Callable[[], T | None], deadline: Deadline, *, what: str, pause_s: float = 0.1
 ) -> T:
     """Return the first answer of ``probe`` that is not None; DeadlineError once time is up."""
     while True:

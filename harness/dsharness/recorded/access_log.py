@@ -55,20 +55,7 @@ _WORD = re.compile(
     r"|Unauthenticated|fd=)"
 )
 _HEADER = re.compile(r"\s*$|\s+\S|389-Directory/")  # of a file: version and instance
-_MONTHS = (
-    "Jan",
-    "Feb",
-    "Mar",
-    "Apr",
-    "May",
-    "Jun",
-    "Jul",
-    "Aug",
-    "Sep",
-    "Oct",
-    "Nov",
-    "Dec",
-)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 INTERNAL = "internal"  # what the server asks itself
 MOST_WAITING = 64 << 20  # letters of requests without an answer
 EVENT_CHARACTERS = 500  # what an event takes more than its details

@@ -154,8 +154,7 @@ def read_document(path: Path, *, hint: str, unread: str = "name a readable file"
     if not isinstance(root, MappingNode):
         root_kind = "nothing" if root is None else f"a {root.id}"
         raise MatrixError(
-            f"{path}: {root_kind} at the top level: only a mapping is allowed",
-            hint=hint,
+            f"{path}: {root_kind} at the top level: only a mapping is allowed", hint=hint
         )
     reader = NodeReader(path)
     data = reader.document(root)
@@ -190,8 +189,7 @@ def _read_text(path: Path, unread: str) -> str:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise MatrixError(
-            f"{path}: cannot be read: {error.strerror or error}",
-            hint=unread,
+            f"{path}: cannot be read: {error.strerror or error}", hint=unread
         ) from error
     if len(raw) > MAX_BYTES:
         raise MatrixError(f"{path}: more than {MAX_BYTES} bytes: a matrix is smaller than that")

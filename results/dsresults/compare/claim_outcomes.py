@@ -179,10 +179,13 @@ class Span(Value):
             part_values = [value for _, value in part]
             spans.append(
                 cls(
-                    first=part[0][0], last=part[-1][0], holds=answer,
-                    low=min(part_values), high=max(part_values),
+                    first=part[0][0],
+                    last=part[-1][0],
+                    holds=answer,
+                    low=min(part_values),
+                    high=max(part_values),
                 )
-            )  # fmt: skip
+            )
         return tuple(spans)
 
     @property

@@ -234,8 +234,11 @@ def _settings(shares: DifferenceShares) -> Iterator[Content]:
         return
     sides = (shares.fast, shares.slow)
     rows = [(code(setting.name), setting.fast, setting.slow) for setting in shares.configuration]
-    common = [(code(setting.name), setting.fast[:MOST_LETTERS], setting.slow[:MOST_LETTERS])
-            for setting in shares.configuration if setting.fast and setting.slow]  # fmt: skip
+    common = [
+        (code(setting.name), setting.fast[:MOST_LETTERS], setting.slow[:MOST_LETTERS])
+        for setting in shares.configuration
+        if setting.fast and setting.slow
+    ]
     counts = {
         "more that both have": len(common[MOST_SETTINGS:]),
         f"that only {shares.fast} has": sum(not setting.slow for setting in shares.configuration),

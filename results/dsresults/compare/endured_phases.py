@@ -278,12 +278,20 @@ def _table(phases: Sequence[EndurancePhase]) -> Table:
         caption="Operations a second, milliseconds from when an operation was due, CPU time of an "
         "operation in \u00b5s, memory of the first and last run in MiB",
         columns=(
-            "top %", "asked", "runs", "operations", "failed", "mean",
-            *(f"p{percent:g}" for percent in IN_TABLE), "max", "CPU", "memory",
+            "top %",
+            "asked",
+            "runs",
+            "operations",
+            "failed",
+            "mean",
+            *(f"p{percent:g}" for percent in IN_TABLE),
+            "max",
+            "CPU",
+            "memory",
             Column(title=quiet("in an hour")),
         ),
         rows=[_line(phase) for phase in phases],
-    )  # fmt: skip
+    )
 
 
 def _line(phase: EndurancePhase) -> tuple[Content, ...]:
@@ -342,9 +350,13 @@ def _charts(endurance: Endurance) -> Iterator[Chart]:
         }
         if drawn_courses:
             yield course_chart(
-                endurance.workload_id, title, drawn_courses, unit=unit, marks=marks,
+                endurance.workload_id,
+                title,
+                drawn_courses,
+                unit=unit,
+                marks=marks,
                 across_title="per cent of the top rate, from where a phase begins",
-            )  # fmt: skip
+            )
 
 
 def _at_s(moment: EnduranceMoment) -> float:

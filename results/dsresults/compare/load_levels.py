@@ -234,9 +234,13 @@ class RowLevels(Value):
     ) -> RowLevels:
         knee = knee_of(levels)
         return cls(
-            row=row, capacity_per_s=capacity_per_s, note=note, levels=tuple(levels), knee=knee,
+            row=row,
+            capacity_per_s=capacity_per_s,
+            note=note,
+            levels=tuple(levels),
+            knee=knee,
             half=half_of(levels, knee),
-        )  # fmt: skip
+        )
 
 
 class LoadLevels(Value):
@@ -318,12 +322,18 @@ def _table(row: RowLevels) -> Table:
         kind="figures-of-levels",
         caption="Operations a second, CPUs, milliseconds from when an operation was due",
         columns=(
-            "asked", "reached", "lowest to highest", "runs", "CPUs",
-            *(f"p{percent:g}" for percent in IN_TABLE), "max",
-            Column(title="p99 of a run", hint="the median of the runs' own"), "note",
+            "asked",
+            "reached",
+            "lowest to highest",
+            "runs",
+            "CPUs",
+            *(f"p{percent:g}" for percent in IN_TABLE),
+            "max",
+            Column(title="p99 of a run", hint="the median of the runs' own"),
+            "note",
         ),
         rows=[_line(level) for level in row.levels],
-    )  # fmt: skip
+    )
 
 
 def _line(level: LoadLevel) -> tuple[Content | Cell, ...]:
@@ -349,9 +359,11 @@ def levels_chart(levels: LoadLevels) -> Chart | None:
     """Return p50 and p99 of each row over the rate; None where no level has a percentile."""
     rows = levels.rows[:MOST_LINES]
     lines = [
-        line for number, row in enumerate(rows) for percent in DRAWN
+        line
+        for number, row in enumerate(rows)
+        for percent in DRAWN
         if (line := _chart_line(row, number, percent)).points
-    ]  # fmt: skip
+    ]
     if not lines:
         return None
     left_out = len(levels.rows) - len(rows)

@@ -77,7 +77,6 @@ class Chart:
     kind: str = ""  # of its figure
     leads: bool = False  # whether there are links in it
     least_width: float = 0.0  # below which it is scrolled, not made smaller
-    framed: bool = False  # whether it may be a file of its own
 
     def drawn(self, id: str, **facts: str) -> Element:  # noqa: A002 - as SVG calls it
         """Return the SVG element, named for all readers."""
@@ -125,12 +124,10 @@ class Axis:
         return (self.bend(value) - first) / ((last - first) or 1.0)
 
 
-def log_axis(
-    values: Sequence[float], spelled: Callable[[float], str], *, margin: float = 1.1
-) -> Axis:
+def log_axis(values: Sequence[float], spelled: Callable[[float], str]) -> Axis:
     """Return one around all of them, and wide enough that a steady value looks steady."""
     low, high = min(values), max(values)
-    wider = max(margin, math.sqrt(2 * low / high))
+    wider = max(1.1, math.sqrt(2 * low / high))
     low, high = low / wider, high * wider
     marks = {value: spelled(value) for value in round_values(low, high)}
     return Axis(low=low, high=high, marks=marks, bend=math.log)

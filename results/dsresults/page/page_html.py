@@ -43,16 +43,20 @@ def html_of(page: Page) -> str:
     """Return the whole document."""
     body = _Body()
     script = _source("page.js")
-    document = _environment().get_template("page.html.jinja").render(
-        page=page,
-        heading=body.written("h1", page.heading or page.title),
-        above=body.written("p", page.above) if page.above else "",
-        about=[body.written("p", words, kind="quiet") for words in page.about],
-        parts=[text_of_element(part) for part in body.page(page)],
-        style=_source("page.css"),
-        script=script,
-        script_hash=_hash(script),
-    )  # fmt: skip
+    document = (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            page=page,
+            heading=body.written("h1", page.heading or page.title),
+            above=body.written("p", page.above) if page.above else "",
+            about=[body.written("p", words, kind="quiet") for words in page.about],
+            parts=[_markup(part) for part in body.page(page)],
+            style=_source("page.css"),
+            script=script,
+            script_hash=_hash(script),
+        )
+    )
     return document + "\n"
 
 
@@ -94,8 +98,9 @@ def figure_text(chart: Chart) -> str:
     return ET.tostring(drawing, encoding="unicode") + "\n"
 
 
-def text_of_element(made: Element) -> Markup:
-    text = ET.tostring(made, encoding="unicode", method="html")
+def _markup(made: Element) -> Markup:
+    """As XML, which escapes more in attributes than HTML; each element in it has an end."""
+    text = ET.tostring(made, encoding="unicode", short_empty_elements=False)
     return Markup(text)  # noqa: S704 - every text in it is escaped by its serializer
 
 
@@ -112,7 +117,7 @@ class _Body:
         yield from self._parts(page.parts, 2)
 
     def written(self, tag: str, words: Content, **facts: str) -> Markup:
-        return text_of_element(element(tag, *self._line(words), **facts))
+        return _markup(element(tag, *self._line(words), **facts))
 
     def _parts(self, parts: Iterable[Content], level: int) -> Iterator[Element]:
         for part in parts:
@@ -131,9 +136,12 @@ class _Body:
             case Grid():
                 named = {"tabindex": "0", "role": "region"} if part.label else {}
                 yield element(
-                    "div", *self._parts(part.parts, level), kind=part.kind, aria_label=part.label,
+                    "div",
+                    *self._parts(part.parts, level),
+                    kind=part.kind,
+                    aria_label=part.label,
                     **named,
-                )  # fmt: skip
+                )
             case Chart():
                 yield self._figure(part)
             case Table():
@@ -176,9 +184,13 @@ class _Body:
             case Meter():
                 said = chance_text(content.share)
                 yield element(
-                    "meter", said, min="0", max="1", value=f"{content.share:g}",
+                    "meter",
+                    said,
+                    min="0",
+                    max="1",
+                    value=f"{content.share:g}",
                     aria_label=content.label,
-                )  # fmt: skip
+                )
             case _:
                 yield from self._part(content, 3)
 
@@ -233,11 +245,15 @@ class _Body:
         caption = [element("caption", *self._line(table.caption))] if table.caption else []
         heads = (
             element(
-                "th", *self._line(head.title), kind=head.kind, scope="col", title=head.hint,
+                "th",
+                *self._line(head.title),
+                kind=head.kind,
+                scope="col",
+                title=head.hint,
                 **_of(head.workload),
             )
             for head in table.heads
-        )  # fmt: skip
+        )
         rows = (self._row(row, table) for row in table.lines)
         return element(
             "table",

@@ -245,8 +245,12 @@ def _kept(line: Sequence[str], measured: set[str], found: Boundary | None) -> se
     index = {name: at for at, name in enumerate(line)}
     chances = found.step_chances or found.chances if found else {}
     sides = [name for name in (found.before, found.after) if name in index] if found else []
-    near = [line[at] for side in sides for at in (index[side] - 1, index[side] + 1)
-            if 0 <= at < len(line)]  # fmt: skip
+    near = [
+        line[at]
+        for side in sides
+        for at in (index[side] - 1, index[side] + 1)
+        if 0 <= at < len(line)
+    ]
     likely = sorted((n for n in chances if chances[n] >= LIKELY), key=lambda n: -chances[n])
     centre = index[sides[-1]] if sides else len(line) // 2
     others = sorted(measured & set(index), key=lambda name: abs(index[name] - centre))
@@ -316,5 +320,9 @@ def _edge(
     where = "from here on" if end_x - x < 1 else "from somewhere here on"
     said = f"{comparison.decider.words.said(found.direction)} {where}"
     right = (x + end_x) / 2 <= (AREA.left + AREA.right) / 2
-    return Edge(x=round(x, 1), end_x=round(max(x, end_x), 1), label=said,
-                label_side="start" if right else "end")  # fmt: skip
+    return Edge(
+        x=round(x, 1),
+        end_x=round(max(x, end_x), 1),
+        label=said,
+        label_side="start" if right else "end",
+    )

@@ -73,12 +73,18 @@ def _samples(data: ReportData, comparison: ComparisonTable, column: Column) -> F
         kind="samples",
         headed=0,
         columns=(
-            "Begun, UTC", "Turn", "Candidate", "Operations", "Each second",
+            "Begun, UTC",
+            "Turn",
+            "Candidate",
+            "Operations",
+            "Each second",
             *(page.Column(title=capital(metric.heading), hint=metric.title) for metric in metrics),
-            "Calibrator, ms", "Steal, %", "Valid",
+            "Calibrator, ms",
+            "Steal, %",
+            "Valid",
         ),
         rows=[_row(sample, metrics) for sample in ours],
-    )  # fmt: skip
+    )
     return Fold(
         workload=column.workload_id,
         title=f"{len(ours)} samples of {column.workload_id}, settings {comparison.settings_id}"

@@ -346,10 +346,13 @@ def _reason(reason: Reason) -> Content:
     word = reason.confidence.value
     said = Paragraph(
         words=(
-            Span(words=word, kind=f"confidence {word}"), " ", strong(f"{reason.topic}."),
-            f" {reason.text} ", *(link(target, target) for target in reason.links),
+            Span(words=word, kind=f"confidence {word}"),
+            " ",
+            strong(f"{reason.topic}."),
+            f" {reason.text} ",
+            *(link(target, target) for target in reason.links),
         )
-    )  # fmt: skip
+    )
     return (said, Bullets(items=reason.evidence)) if reason.evidence else said
 
 

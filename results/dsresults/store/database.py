@@ -10,12 +10,10 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-import sqlite3
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from sqlalchemy import (
@@ -35,157 +33,40 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError
 
 from dsharness.errors import (
-    DiskFullError,
-    DsbisectError,
     StoreError,
     UnreadableError,
     UpgradedError,
 )
+from dsresults.store.driver_errors import translated
 from dsresults.store.location import Location
 from dsresults.stored_value import MOST_NAMED, warn
 
 V = TypeVar("V")
 VERSION_TABLE = "dsbisect_schema"
-ELSEWHERE = "name another one with --store, $DSBISECT_STORE or --on"
-
-# The start of SQLite's error name, then PostgreSQL's SQLSTATE -> its meaning here.
-SQLITE_MEANINGS = {
-    "SQLITE_FULL": "full",
-    "SQLITE_BUSY": "locked",
-    "SQLITE_LOCKED": "locked",
-    "SQLITE_NOTADB": "damaged",
-    "SQLITE_CORRUPT": "damaged",
-    "SQLITE_READONLY": "forbidden",
-    "SQLITE_CANTOPEN": "forbidden",
-    "SQLITE_PERM": "forbidden",
-}
-POSTGRESQL_MEANINGS = {
-    "53100": "full",
-    "55P03": "locked",
-    "25006": "forbidden",
-    "42501": "refused",
-    "42703": "changed",  # no such column
-    "42P01": "changed",  # no such table
-}
-
-
-# What a meaning is for the user: the error, what it says and what to do next.
-TOLD: dict[str, tuple[type[DsbisectError], str, str]] = {
-    "full": (
-        DiskFullError,
-        "no space left for the results database {place}",
-        "free some space (`dsbisect clean --images`) and start again: it resumes",
-    ),
-    "locked": (
-        StoreError,
-        "the results database {place} stayed locked by another process",
-        "end the process that holds it (fuser, lsof; pg_locks), then start again",
-    ),
-    "damaged": (
-        StoreError,
-        "{place} is not a results database, or it is damaged",
-        f"move it away and `dsbisect results import` your last export, or {ELSEWHERE}",
-    ),
-    "forbidden": (
-        StoreError,
-        "the results database {place} cannot be opened for writing",
-        f"check that its folder exists and that you may write to it, or {ELSEWHERE}",
-    ),
-    "refused": (
-        StoreError,
-        "the results database {place} does not let this role do that: {driver}",
-        "take a role that may; one of a machine has one row (`dsbisect machines forget` frees it)",
-    ),
-    "changed": (
-        UpgradedError,
-        "the results database {place} is not as this dsbisect knows it: {driver}",
-        "it was changed meanwhile: start again, with the dsbisect that changed it",
-    ),
-    "clear": (
-        StoreError,
-        "the results database {place} does not encrypt: {driver}",
-        "turn TLS on there (`ssl = on`), or add ?sslmode=disable where nobody else can listen",
-    ),
-    "unreachable": (
-        StoreError,
-        "the results database {place} cannot be reached: {driver}",
-        f"check the server, the address and the password, or {ELSEWHERE}",
-    ),
-    "": (
-        StoreError,
-        "the results database {place} refused: {driver}",
-        f"check the database, or {ELSEWHERE}",
-    ),
-}
-
-
-@contextmanager
-def translated(location: Location) -> Iterator[None]:
-    """Turn a driver's error inside the block into StoreError or DiskFullError."""
-    try:
-        yield
-    except DBAPIError as error:
-        raise _store_error(error, location) from error
-
-
-def _store_error(error: DBAPIError, location: Location) -> DsbisectError:
-    kind, says, hint = TOLD[_meaning(error, location)]
-    return kind(says.format(place=location, driver=_message(error, location)), hint=hint)
-
-
-def _meaning(error: DBAPIError, location: Location) -> str:
-    cause = error.orig
-    if isinstance(cause, sqlite3.Error):
-        name = str(getattr(cause, "sqlite_errorname", ""))
-        if name.startswith("SQLITE_IOERR") and _nothing_free(location.file):
-            return "full"  # a full disk also shows as a failed write to the -shm file
-        return next(
-            (SQLITE_MEANINGS[start] for start in SQLITE_MEANINGS if name.startswith(start)), ""
-        )
-    state = getattr(cause, "sqlstate", None)
-    if "does not support SSL" in str(cause):  # libpq has no code for it
-        return "clear"
-    if state is None or str(state).startswith(("08", "28", "3D", "57P")):
-        return "unreachable"
-    return POSTGRESQL_MEANINGS.get(str(state), "")
-
-
-def _nothing_free(file: Path | None) -> bool:
-    if file is None:
-        return False
-    try:
-        return os.statvfs(file.parent).f_bavail == 0
-    except OSError:
-        return False
-
-
-def _message(error: DBAPIError, location: Location) -> str:
-    """The driver's message on one line, without secrets of the URL."""
-    text = " ".join(str(error.orig).split())
-    for secret in location.secrets:
-        text = text.replace(secret, "***")
-    return text
 
 
 LOCK_WAIT_S = 30.0
 # By the user or a service's file; `prefer` and `allow` leave it to whoever is in between.
 TLS_IS_CHOSEN = {"disable", "require", "verify-ca", "verify-full"}
-MOST_TOLD = 200
+MOST_WARNINGS = 200
 KEPT, MOST = 2, 12  # connections of a process: that wait to be used again, and at once
 # So a network that is cut is noticed after half a minute, by whoever waits for an answer; and by
 # the server, which keeps the locks of a connection until then.
 _SERVER = {
-    "tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 4,
+    "tcp_keepalives_idle": 10,
+    "tcp_keepalives_interval": 5,
+    "tcp_keepalives_count": 4,
     "tcp_user_timeout": 30_000,
-}  # fmt: skip
+}
 _WAITING = {
     "connect_timeout": 10,
-    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
-}  # fmt: skip
+}
 
 
 def connecting(location: Location, **further: int) -> dict[str, object]:
@@ -193,14 +74,14 @@ def connecting(location: Location, **further: int) -> dict[str, object]:
 
     The driver alone would go on in clear text, without a word, where a server has no TLS.
     """
-    url_options = location.url.query.get("options", ())
-    options = [url_options] if isinstance(url_options, str) else [*url_options]
+    chosen = location.url.query.get("options", ())
+    options = [chosen] if isinstance(chosen, str) else [*chosen]
     options += [f"-c {name}={value}" for name, value in (_SERVER | further).items()]
-    parameters = {**_WAITING, "options": " ".join(options)}
+    given = {**_WAITING, "options": " ".join(options)}
     reached = _reached(location)
     if reached.get("sslmode") not in TLS_IS_CHOSEN and not all(map(_is_here, _hosts(reached))):
-        parameters["sslmode"] = "require"
-    return parameters
+        given["sslmode"] = "require"
+    return given
 
 
 def conninfo(location: Location, **further: object) -> str:
@@ -208,9 +89,9 @@ def conninfo(location: Location, **further: object) -> str:
     from psycopg import Error  # noqa: PLC0415 - an extra
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415
 
-    _, arguments = location.url.get_dialect()().create_connect_args(location.url)
+    _, parameters = location.url.get_dialect()().create_connect_args(location.url)
     try:
-        return make_conninfo(**{**arguments, **further})
+        return make_conninfo(**{**parameters, **further})
     except Error as error:
         raise StoreError(
             f"the address of the results database {location} cannot be read: {error}",
@@ -225,11 +106,11 @@ def _reached(location: Location) -> Mapping[str, str]:
     """
     from psycopg import pq  # noqa: PLC0415 - an extra
 
-    connection = pq.PGconn.connect_start(conninfo(location, port=0).encode())
+    begun = pq.PGconn.connect_start(conninfo(location, port=0).encode())
     try:
-        return {option.keyword.decode(): (option.val or b"").decode() for option in connection.info}
+        return {option.keyword.decode(): (option.val or b"").decode() for option in begun.info}
     finally:
-        connection.finish()
+        begun.finish()
 
 
 def _hosts(reached: Mapping[str, str]) -> list[str]:
@@ -254,15 +135,15 @@ class Database:
         self.location = location
         self.lock_wait_s = lock_wait_s
         self.tell: Callable[[str], object] = warn  # of what cannot be read
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self.schema: str | None = None  # that this process writes, once it is known to be there
         self.engine = _engine(location, lock_wait_s)
         weakref.finalize(self, self.engine.dispose)  # nobody has to close what was only read
 
     def left_out(self, error: UnreadableError) -> None:
         """Tell of what is gone without, once; who can write nonsense can write much of it."""
-        if error.message not in self._told and len(self._told) < MOST_TOLD:
-            self._told.add(error.message)
+        if error.message not in self._warned and len(self._warned) < MOST_WARNINGS:
+            self._warned.add(error.message)
             self.tell(f"left out: {error.message}")
 
     def readable(
@@ -324,8 +205,8 @@ def insert_new(connection: Connection, table: Table, row: Mapping[str, object]) 
     insert = sqlite.insert if embedded(connection) else postgresql.insert
     statement = insert(table).values(row).on_conflict_do_nothing()
     # Without the option SQLAlchemy forgets the count of an INSERT on PostgreSQL.
-    result = connection.execute(statement, execution_options={"preserve_rowcount": True})
-    return result.rowcount == 1
+    done = connection.execute(statement, execution_options={"preserve_rowcount": True})
+    return done.rowcount == 1
 
 
 def clock_us(connection: Connection) -> int:
@@ -342,8 +223,8 @@ def revision(connection: Connection) -> str | None:
 
 
 def _version(connection: Connection) -> str | None:
-    query = select(column("version_num", Text)).select_from(table(VERSION_TABLE))
-    return connection.execute(query).scalar_one_or_none()
+    version = select(column("version_num", Text)).select_from(table(VERSION_TABLE))
+    return connection.execute(version).scalar_one_or_none()
 
 
 def _engine(location: Location, lock_wait_s: float) -> Engine:
@@ -360,17 +241,21 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
         return engine
     try:
         engine = create_engine(
-            location.url, poolclass=QueuePool, pool_size=KEPT, max_overflow=MOST - KEPT,
-            pool_pre_ping=True, json_deserializer=_json_or_text,
+            location.url,
+            poolclass=QueuePool,
+            pool_size=KEPT,
+            max_overflow=MOST - KEPT,
+            pool_pre_ping=True,
+            json_deserializer=_json_or_text,
             connect_args=connecting(location, lock_timeout=int(1000 * lock_wait_s)),
-        )  # fmt: skip
+        )
     except ImportError:
         raise StoreError(
             f"the results database {location} needs the Python package psycopg",
             hint="pip install 'dsbisect[postgresql]', or 'dsbisect[many]' for several machines",
         ) from None
-    engine_reference = weakref.ref(engine)
-    os.register_at_fork(after_in_child=lambda: _forget(engine_reference()))
+    kept = weakref.ref(engine)
+    os.register_at_fork(after_in_child=lambda: _forget(kept()))
     return engine
 
 

@@ -99,11 +99,11 @@ def put_document(connection: Connection, value: Value, *, time_us: int | None = 
 def change_document(connection: Connection, value: Value, *, state: str | None = None) -> bool:
     """Replace a document's body and state; False if there is none, or none in that ``state``."""
     row = row_of(value, 0)
-    conditions = [DOCUMENTS.c[name] == row[name] for name in ("kind", "id")]
+    which = [DOCUMENTS.c[name] == row[name] for name in ("kind", "id")]
     if state is not None:
-        conditions.append(DOCUMENTS.c.state == state)
+        which.append(DOCUMENTS.c.state == state)
     changed = {name: row[name] for name in ("state", "body")}
-    return connection.execute(update(DOCUMENTS).where(*conditions).values(changed)).rowcount == 1
+    return connection.execute(update(DOCUMENTS).where(*which).values(changed)).rowcount == 1
 
 
 def answer_campaign(
@@ -125,13 +125,12 @@ def answer_campaign(
     answered = campaign.model_copy(update=answer)
     if change_document(connection, answered, state=OPEN):
         return
-    stored_campaign = get_document(
+    latest = get_document(
         connection, Campaign, campaign_id
     )  # another process may have been quicker
-    if stored_campaign != answered:
+    if latest != answered:
         raise StoreError(
-            f"campaign {campaign_id!r} was already answered at "
-            f"{stored_campaign and stored_campaign.finished_at}",
+            f"campaign {campaign_id!r} was already answered at {latest and latest.finished_at}",
             hint="start a new campaign: an answer is never changed",
         )
 
@@ -195,11 +194,11 @@ def forget_document(connection: Connection, kind: type[Value], identity: str) ->
 
 
 def document_ids(
-    connection: Connection, kinds: Iterable[type[Value]], condition: ColumnElement[bool]
+    connection: Connection, kinds: Iterable[type[Value]], which: ColumnElement[bool]
 ) -> set[str]:
     """Ids alone, without what is kept under them."""
     names = [KINDS[kind].name for kind in kinds]
-    query = select(DOCUMENTS.c.id).where(DOCUMENTS.c.kind.in_(names), condition)
+    query = select(DOCUMENTS.c.id).where(DOCUMENTS.c.kind.in_(names), which)
     return set(connection.scalars(query))
 
 
@@ -227,18 +226,18 @@ def row_of(value: Value, time_us: int) -> RowValues:
 def decode_document(kind: type[V], row: Row) -> V:
     """The value of a row; UnreadableError when this version cannot read it, or it contradicts."""
     of_kind = KINDS[kind]
-    title = f"{of_kind.name} {_short(row['id'])}"
-    value = stored(kind, row["body"], title)
+    what = f"{of_kind.name} {_short(row['id'])}"
+    value = stored(kind, row["body"], what)
     try:
         columns = _columns(of_kind, value)
     except StoreError as error:
         raise UnreadableError(
-            f"the stored {title} cannot be read: {error.message}", hint=OTHER
+            f"the stored {what} cannot be read: {error.message}", hint=OTHER
         ) from error
     for name, cell in columns.items():
         if row[name] != cell:
             raise UnreadableError(
-                f"the stored {title} cannot be read: its {name} is {_short(cell)} in its body,"
+                f"the stored {what} cannot be read: its {name} is {_short(cell)} in its body,"
                 f" {_short(row[name])} in the table",
                 hint=OTHER,
             )
@@ -260,20 +259,20 @@ def _short(cell: object) -> str:
 
 
 def _body(connection: Connection, kind: Kind, identity: str) -> RowValues:
-    conditions = (DOCUMENTS.c.kind == kind.name, DOCUMENTS.c.id == identity)
-    body = connection.scalar(select(DOCUMENTS.c.body).where(*conditions))
+    which = (DOCUMENTS.c.kind == kind.name, DOCUMENTS.c.id == identity)
+    body = connection.scalar(select(DOCUMENTS.c.body).where(*which))
     return body if isinstance(body, dict) else {"body": body}
 
 
-def conflict(name: str, identity: str, new_row: RowValues, stored_row: RowValues) -> StoreError:
+def conflict(name: str, identity: str, ours: RowValues, stored_row: RowValues) -> StoreError:
     """The error of two that differ and have one id."""
     missing = object()
     differing = sorted(
         field
-        for field in {*new_row, *stored_row}
-        if new_row.get(field, missing) != stored_row.get(field, missing)
+        for field in {*ours, *stored_row}
+        if ours.get(field, missing) != stored_row.get(field, missing)
     )
-    before, now = (str(row.get(differing[0]))[:80] for row in (stored_row, new_row))
+    before, now = (str(row.get(differing[0]))[:80] for row in (stored_row, ours))
     return StoreError(
         f"the {name} {identity!r} is already in the store, with another"
         f" {', '.join(differing)}: {before!r}, not {now!r}",

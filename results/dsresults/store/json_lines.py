@@ -149,7 +149,8 @@ def parse_log(lines: Iterable[str], *, source: str) -> list[tuple[Campaign, list
     if not campaigns:
         raise UsageError(f"{source}: there is no campaign in it", hint=LOG_HINT)
     return [
-        (campaign, [s for s in samples if s.campaign_id == campaign.id]) for campaign in campaigns
+        (campaign, [sample for sample in samples if sample.campaign_id == campaign.id])
+        for campaign in campaigns
     ]
 
 
@@ -165,29 +166,29 @@ def read_lines(
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
-    imported = Imported()
+    done = Imported()
     with database.writing() as connection:
         for number, record in records:
             try:
                 if isinstance(record, FindingRecord):
                     check(record.value)
-                imported = _put(connection, record, imported)
+                done = _put(connection, record, done)
             except StoreError as error:
                 place = f"{source}, line {number}"
                 raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
-    return imported
+    return done
 
 
-def _put(connection: Connection, record: AnyRecord, imported: Imported) -> Imported:
+def _put(connection: Connection, record: AnyRecord, done: Imported) -> Imported:
     if isinstance(record, Header):
-        return imported
+        return done
     if isinstance(record, ImageRecord):
         time_us = microseconds(record.added_at, f"added_at of image {record.value.key!r}")
         new = put_document(connection, record.value, time_us=time_us)
     else:
         new = put(connection, record.value)
     counted = f"{record.record}s" if new else "known"
-    return replace(imported, **{counted: getattr(imported, counted) + 1})
+    return replace(done, **{counted: getattr(done, counted) + 1})
 
 
 def _parse(line: str, place: str, hint: str) -> AnyRecord:

@@ -58,8 +58,8 @@ def take(connection: Connection, key: str, me: Holder) -> Holder | None:
     if lease is None:  # released just now
         return None if insert_new(connection, LEASES, row) else me
     holder = _holder(lease)
-    mine = (holder.place, holder.owner) == (me.place, me.owner)
-    if not mine and not holder.gone((now_us - lease["beat_us"]) / 1e6, me.place):
+    is_me = (holder.place, holder.owner) == (me.place, me.owner)
+    if not is_me and not holder.gone((now_us - lease["beat_us"]) / 1e6, me.place):
         return holder
     connection.execute(update(LEASES).where(LEASES.c.id == key).values(row))
     return None

@@ -37,7 +37,7 @@ def _put_sample(connection: Connection, sample: Sample) -> bool:
     row = encode(sample, SAMPLES)
     if insert_new(connection, SAMPLES, row):
         return True
-    stored_row = _there(connection, SAMPLES, sample.id)
+    stored_row = _stored_row(connection, SAMPLES, sample.id)
     if stored_row != row:
         raise conflict("sample", sample.id, row, stored_row)
     return False
@@ -50,9 +50,9 @@ def _put_turn(connection: Connection, turn: Turn) -> bool:
         return False
     if insert_new(connection, TURNS, row):
         return True
-    stored_row = _there(connection, TURNS, turn.id)
+    stored_row = _stored_row(connection, TURNS, turn.id)
     if stored_row != row and not planned and not _end_turn(connection, turn, row):
-        raise conflict("turn", turn.id, row, _there(connection, TURNS, turn.id))
+        raise conflict("turn", turn.id, row, _stored_row(connection, TURNS, turn.id))
     return False
 
 
@@ -77,70 +77,56 @@ def settle_turns(
 
     Returns how many it ended. A turn that is any machine's is one of theirs.
     """
-    planned_turns = select(TURNS).where(
-        TURNS.c.campaign_id == campaign_id, TURNS.c.state == PLANNED
-    )
+    begun = select(TURNS).where(TURNS.c.campaign_id == campaign_id, TURNS.c.state == PLANNED)
     ended_turns = 0
     for turn in database.readable(
-        partial(decode, Turn), connection.execute(planned_turns).mappings().all()
+        partial(decode, Turn), connection.execute(begun).mappings().all()
     ):
         if machines is not None and turn.machine and turn.machine not in machines:
             continue
         of_it = (SAMPLES.c.turn == turn.number, SAMPLES.c.attempt == turn.attempt)
-        sampled = connection.scalars(
+        measured = connection.scalars(
             select(SAMPLES.c.candidate_id).where(SAMPLES.c.campaign_id == campaign_id, *of_it)
         )
-        is_whole = set(sampled).issuperset(turn.candidates)
-        state = TurnState.DONE if is_whole else TurnState.GIVEN_UP
+        whole = set(measured).issuperset(turn.candidates)
+        state = TurnState.DONE if whole else TurnState.GIVEN_UP
         planned = (TURNS.c.id == turn.id, TURNS.c.state == TurnState.PLANNED.value)
         ended = update(TURNS).where(*planned).values(state=state.value)
         ended_turns += connection.execute(ended).rowcount
     return ended_turns
 
 
-def _there(connection: Connection, table: Table, identity: str) -> RowValues:
+def _stored_row(connection: Connection, table: Table, identity: str) -> RowValues:
     return dict(connection.execute(select(table).where(table.c.id == identity)).mappings().one())
 
 
 def give_up_turns(connection: Connection, turn_ids: Collection[str]) -> int:
     """Give up these turns, however they ended; how many are: a machine's role may not."""
-    chosen_turns = TURNS.c.id.in_(turn_ids)
-    connection.execute(update(TURNS).where(chosen_turns).values(state=TurnState.GIVEN_UP.value))
-    given_up = select(func.count()).where(chosen_turns, TURNS.c.state == GIVEN_UP)
+    named = TURNS.c.id.in_(turn_ids)
+    connection.execute(update(TURNS).where(named).values(state=TurnState.GIVEN_UP.value))
+    given_up = select(func.count()).where(named, TURNS.c.state == GIVEN_UP)
     return connection.execute(given_up).scalar_one()
 
 
 V = TypeVar("V", bound=Value)
 
 
-def find_samples(database: Database, conditions: Mapping[str, str | None]) -> list[Sample]:
+def find_samples(database: Database, given: Mapping[str, str | None]) -> list[Sample]:
     """Those that match everything given, but of attempts that were interrupted; in time order."""
     order = (SAMPLES.c.started_us, SAMPLES.c.id)
-    query = _matching(SAMPLES, conditions).where(~_given_up()).order_by(*order)
-    return _found(database, Sample, query, all_of_them="id" in conditions)
+    query = _matching(SAMPLES, given).where(~_given_up()).order_by(*order)
+    return _values(database, Sample, query, whole="id" in given)
 
 
-def find_turns(database: Database, campaign_id: str) -> list[Turn]:
-    """All of a campaign, in order; UnreadableError where one cannot be read."""
-    order = (TURNS.c.number, TURNS.c.attempt)
-    query = _matching(TURNS, {"campaign_id": campaign_id}).order_by(*order)
-    return _found(database, Turn, query, all_of_them=True)
+def find_turns(database: Database, given: Mapping[str, str | None]) -> list[Turn]:
+    """Those that match everything given, in order; UnreadableError where one cannot be read."""
+    query = _matching(TURNS, given).order_by(TURNS.c.number, TURNS.c.attempt)
+    return _values(database, Turn, query, whole=True)
 
 
 def find_planned_turns(database: Database) -> list[Turn]:
     query = select(TURNS).where(TURNS.c.state == PLANNED).order_by(TURNS.c.number, TURNS.c.id)
-    return _found(database, Turn, query)
-
-
-def find_turn(database: Database, turn_id: str) -> Turn | None:
-    turns = _found(database, Turn, _matching(TURNS, {"id": turn_id}), all_of_them=True)
-    return next(iter(turns), None)
-
-
-def find_turn_state(database: Database, turn_id: str) -> TurnState | None:
-    with database.looking() as connection:
-        state = connection.scalar(select(TURNS.c.state).where(TURNS.c.id == turn_id))
-    return None if state is None else TurnState(state)
+    return _values(database, Turn, query)
 
 
 def count_samples(database: Database) -> dict[str, int]:
@@ -166,18 +152,18 @@ def _of_its_turn() -> ColumnElement[bool]:
     )
 
 
-def _matching(table: Table, conditions: Mapping[str, str | None]) -> Select[Any]:
+def _matching(table: Table, given: Mapping[str, str | None]) -> Select[Any]:
     """None in ``given`` matches everything."""
-    clauses = [table.c[name] == value for name, value in conditions.items() if value is not None]
-    return select(table).where(*clauses)
+    wanted = [table.c[name] == value for name, value in given.items() if value is not None]
+    return select(table).where(*wanted)
 
 
-def _found(
-    database: Database, kind: type[V], query: Select[Any], *, all_of_them: bool = False
+def _values(
+    database: Database, kind: type[V], query: Select[Any], *, whole: bool = False
 ) -> list[V]:
-    """One that cannot be read is left out; UnreadableError where ``all_of_them`` are needed."""
+    """One that cannot be read is left out; UnreadableError where the ``whole`` is needed."""
     with database.looking() as connection:
         rows = connection.execute(query).mappings().all()
-    if all_of_them:
+    if whole:
         return [decode(kind, row) for row in rows]
     return [*database.readable(partial(decode, kind), rows)]

@@ -15,13 +15,8 @@ from sqlalchemy.exc import OperationalError
 
 from dsharness.errors import StoreError
 from dsharness.process.deadline import Deadline
-from dsresults.store.database import (
-    ELSEWHERE,
-    VERSION_TABLE,
-    Database,
-    revision,
-    translated,
-)
+from dsresults.store.database import VERSION_TABLE, Database, revision
+from dsresults.store.driver_errors import ELSEWHERE, translated
 from dsresults.store.tables import METADATA
 
 if TYPE_CHECKING:
@@ -69,31 +64,31 @@ def _newest(scripts: Path) -> str:
 
 
 def _is_current(connection: Connection, database: Database, script: ScriptDirectory) -> bool:
-    store_revision = revision(connection)
-    revisions = {revisions.revision for revisions in script.walk_revisions()}
-    if store_revision is None:
+    current = revision(connection)
+    revisions = {migration.revision for migration in script.walk_revisions()}
+    if current is None:
         _refuse_foreign(connection, database)
-    elif store_revision < min(revisions):
+    elif current < min(revisions):
         raise StoreError(
-            f"the results database {database.location} is of an older form (schema "
-            f"{store_revision}; this dsbisect reads {min(revisions)} and later)",
+            f"the results database {database.location} is of an older form (schema {current}; this"
+            f" dsbisect reads {min(revisions)} and later)",
             hint=f"commit {OLD_READER} of dsbisect reads it: there `dsbisect results export --store"
             " OLD FILE`, then here `dsbisect results import --store NEW FILE`",
         )
-    elif store_revision not in revisions:
+    elif current not in revisions:
         raise StoreError(
             f"the results database {database.location} was written by a newer dsbisect"
-            f" (schema {store_revision}; this one knows up to {script.get_current_head()})",
+            f" (schema {current}; this one knows up to {script.get_current_head()})",
             hint=f"upgrade dsbisect, or {ELSEWHERE}",
         )
-    return store_revision == script.get_current_head()
+    return current == script.get_current_head()
 
 
 def _refuse_foreign(connection: Connection, database: Database) -> None:
-    tables_there = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
-    if tables_there:
+    foreign = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
+    if foreign:
         raise StoreError(
-            f"{database.location} holds another program's tables: {', '.join(tables_there)}",
+            f"{database.location} holds another program's tables: {', '.join(foreign)}",
             hint=f"give dsbisect its own database: {ELSEWHERE}",
         )
 

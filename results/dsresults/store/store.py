@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TextIO, TypeVar
 
 from dsharness.errors import UsageError
-from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, TurnState, Value
+from dsharness.model import Boundary, Campaign, Finding, Image, Sample, Turn, Value
 from dsharness.model.campaign import FindingKind, finding_id
 from dsresults.store.database import LOCK_WAIT_S, Database
 from dsresults.store.documents import (
@@ -32,8 +32,6 @@ from dsresults.store.records import (
     count_samples,
     find_planned_turns,
     find_samples,
-    find_turn,
-    find_turn_state,
     find_turns,
     put,
     settle_turns,
@@ -153,15 +151,11 @@ class Store:
             return settle_turns(self._database, connection, campaign_id, machines)
 
     def turn(self, turn_id: str) -> Turn | None:
-        return find_turn(self._database, turn_id)
-
-    def turn_state(self, turn_id: str) -> TurnState | None:
-        """How far a turn came; None if it is not stored."""
-        return find_turn_state(self._database, turn_id)
+        return next(iter(find_turns(self._database, {"id": turn_id})), None)
 
     def turns(self, campaign_id: str) -> list[Turn]:
         """A campaign's turns with all their attempts, in order."""
-        return find_turns(self._database, campaign_id)
+        return find_turns(self._database, {"campaign_id": campaign_id})
 
     def planned_turns(self) -> list[Turn]:
         """Turns of any campaign that somebody is to take, or takes."""

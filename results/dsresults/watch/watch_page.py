@@ -42,9 +42,13 @@ from dsresults.watch.watched_series import WatchedTip
 
 PAGE = "watch.html"
 SOURCES = (
-    "watch/watch_page.py", "watch/series_chart.py", "page/page_html.py", "page/chart.py",
-    "templates/page.html.jinja", "templates/page.css",
-)  # fmt: skip
+    "watch/watch_page.py",
+    "watch/series_chart.py",
+    "page/page_html.py",
+    "page/chart.py",
+    "templates/page.html.jinja",
+    "templates/page.css",
+)
 KEY_WITHIN = 1024  # bytes from a page's begin
 TIP_WIDTH, MOST_WIDTH = 6.0, 2400.0  # of a series' own chart, which scrolls
 
@@ -110,11 +114,14 @@ def _badge(state: AlarmState) -> Span:
 def _history(alarm: Alarm) -> Iterator[Content]:
     events = [
         (
-            quiet(utc(event.at)), " ", _badge(event.state), " ",
+            quiet(utc(event.at)),
+            " ",
+            _badge(event.state),
+            " ",
             f"{event.series}: {event.note}" if event.series else event.note,
         )
         for event in alarm.events
-    ]  # fmt: skip
+    ]
     listed = Bullets(items=events, kind="history", ordered=True)
     yield Fold(title=f"What became of it: {len(events)}", parts=[listed], kind="plain")
     if alarm.text:
@@ -126,12 +133,14 @@ def _series(state: WatchState) -> Section:
     charts = [
         Card(
             kind="plain",
-            title=(link(f"{series.series.branch} with {series.series.workload}", series.page),
-                   quiet(f", by {series.series.metric}")),
+            title=(
+                link(f"{series.series.branch} with {series.series.workload}", series.page),
+                quiet(f", by {series.series.metric}"),
+            ),
             parts=[series_chart(series, page=series.page)],
         )
         for series in state.series
-    ]  # fmt: skip
+    ]
     table = Table(
         kind="candidates watched",
         caption="The latest tip of each series.",
@@ -139,8 +148,10 @@ def _series(state: WatchState) -> Section:
         rows=[
             (
                 link(str(series.series), series.page),
-                (link(code(series.tips[-1].tip[:12]), f"{series.page}#t{len(series.tips) - 1}"),
-                 quiet(utc(series.tips[-1].at))),
+                (
+                    link(code(series.tips[-1].tip[:12]), f"{series.page}#t{len(series.tips) - 1}"),
+                    quiet(utc(series.tips[-1].at)),
+                ),
                 series.tips[-1].summary,
                 _level(series),
                 str(len(series.tips)),
@@ -148,7 +159,7 @@ def _series(state: WatchState) -> Section:
             )
             for series in state.series
         ],
-    )  # fmt: skip
+    )
     reading = note(
         "As a multiple of the first reference; higher is worse. A point leads to its commit, or "
         "its packages, and its samples."

@@ -9,9 +9,9 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,13 @@ from fleet_of_worlds import (
     finished,
     nothing,
     now,
+    prove_turns,
     prove_whole,
     turns_of,
 )
 from measured import WorldBenches
 from postgresql_cluster import Cluster, running_cluster
+from shipped import MATRIX
 from sqlalchemy import text
 from watchers import RecordingWatcher
 from worlds import World
@@ -43,6 +45,9 @@ from worlds import World
 from benchmarks.many.asked_statements import asked
 from dsbisect.cli import root
 from dsbisect.cli.root import run as run_command
+from dsbisect.shared_studies import SharedQuestion, document_of
+from dsbisect.studies import Levels
+from dsbisect.study_lab import Scene
 from dsbisect.watch_stages import SearchStages
 from dsharness.errors import EngineError, ExitCode, StoppedError, UpgradedError
 from dsharness.model import (
@@ -51,13 +56,15 @@ from dsharness.model import (
     Campaign,
     CampaignKind,
     Family,
+    Finding,
     Machine,
+    Prepared,
     RunState,
     SharedRun,
     TurnState,
     Workload,
 )
-from dslab.campaign_loop import CampaignOrder, CampaignState, asked_in_turn
+from dslab.campaign_loop import Answers, CampaignOrder, CampaignState, asked_in_turn
 from dsmany.attached import RunTold, begin_run, cancel_run
 from dsmany.fleet import class_of
 from dsmany.shared_answers import campaigns_of
@@ -95,6 +102,48 @@ def fleet_of(
         yield fleet
     finally:
         fleet.end()
+
+
+@dataclass
+class LevelsOfWorld(WorldStudy):
+    """`levels … --on`, as machines read it, over a world of two rows."""
+
+    asked: SharedQuestion | None = None
+
+    def answer(
+        self, answers: Answers, store: Store, *, prepared: Prepared | None
+    ) -> Finding | None:
+        assert self.asked is not None
+        assert prepared is not None
+        return self.asked.answer(answers, store, prepared=prepared)
+
+    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+        """All were prepared at the start."""
+
+
+def test_two_machines_share_levels_of_load(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    rows = ("debian-12", "debian-13")
+    study = Levels(rows=rows, workload="search-as-user", shares_pct=(50, 100), runs=2)
+    document = document_of(study, Scene(matrix=MATRIX))
+    run = begin_run(store, document, machines=2, class_name="")
+    shared = SharedQuestion.of(run)
+    world = World(dict(zip(rows, (1.0, 4.0), strict=True)))
+    with fleet_of(
+        store, "a", "b", study=LevelsOfWorld(asked=shared, begins_with=rows, world=world)
+    ) as fleet:
+        assert finished(fleet, run).state is RunState.DONE
+    campaigns = campaigns_of(store, now(store, run))
+    assert len(campaigns) == 3  # the closed loop, and both levels
+    for campaign in campaigns:
+        prove_turns(store, campaign.id)
+    assert {turn.machine for each in campaigns for turn in store.turns(each.id)} == {"a", "b"}
+    kept = shared.stored_answer(campaigns, store)
+    assert [row.row for row in kept.answer.rows] == list(rows)
+    assert all(level.runs >= 2 for row in kept.answer.rows for level in row.levels)
+    assert kept.again(store, MATRIX) == kept.answer
 
 
 def test_two_machines_name_what_one_names(store: Store, tmp_path: Path) -> None:
@@ -536,7 +585,7 @@ def alone(tmp_path: Path) -> list[Boundary | None]:
             said.append(campaign.boundary)
             return campaign
 
-        replace(DUETS, together=asked_in_turn).answer(answers, own, paired=True)
+        replace(DUETS, together=asked_in_turn).answer(answers, own, prepared=None)
     return said
 
 

@@ -9,21 +9,24 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from shipped import MATRIX
+from typer.testing import CliRunner
 from watchers import RecordingWatcher
 from world_machine import TimedBenches, WorldMachine
 from worlds import World
 
+from dsbisect.cli.root import app
 from dsbisect.cli.stored_answers import check_finding, stored_answer
 from dsbisect.shared_studies import SharedQuestion, document_of, shared_study
 from dsbisect.studies import STUDIES, Endurance, Levels, Rows, Sizes
 from dsbisect.study import KEPT, Study
-from dsbisect.study_answers import StudyAnswer, answered
+from dsbisect.study_answers import StudyAnswer, StudyRecord, answered
 from dsbisect.study_lab import Scene
-from dsharness.errors import ExitCode, InstanceError, UnreadableError
+from dsharness.errors import ExitCode, InstanceError, UnreadableError, UsageError
 from dsharness.measure.metrics import LATENCY_P99
 from dsharness.model import (
     Campaign,
     CampaignKind,
+    Finding,
     Prepared,
     Procedure,
     SharedRun,
@@ -175,6 +178,24 @@ def test_machines_answer_what_one_machine_does(study: Study, store: Store, tmp_p
         assert not any(campaign.boundary is None for campaign in campaigns)
         with pytest.raises(UnansweredError):
             shared.answer(KnownAnswers(campaigns=campaigns[:1]), team, prepared=prepared)
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_replay_plays_a_stored_answer_from_its_runs(
+    store: Store, tmp_path: Path, *, edited: bool
+) -> None:
+    kept = answered(LEVELS, WorldMachine(store=store, world=WORLD))
+    (finding,) = store.findings("levels")
+    if edited:
+        value = {**finding.value, "answer": {**kept.record.answer, "connections": 7}}
+        finding = Finding.now("levels", StudyRecord.model_validate(value), title="t", answer="a")
+        store.put(finding)
+    place = str(tmp_path / "results.db")
+    told = CliRunner().invoke(app, ["replay", finding.id, "--store", place, "--json"])
+    assert json.loads(told.stdout)["same"] is not edited
+    assert told.exit_code == (ExitCode.INCONCLUSIVE if edited else 0)
+    with pytest.raises(UsageError, match="holds no answer '1234'"):
+        CliRunner().invoke(app, ["replay", "1234", "--store", place], catch_exceptions=False)
 
 
 def test_the_metric_of_levels_is_there() -> None:
