@@ -100,9 +100,15 @@ def explain_difference(
     supply = MixedSupply(engine=engine, matrix=request.matrix, relock=request.relock, arms=named)
     rows = (request.fast, request.slow)
     with row_lab(
-        request, rows, len(arms_by_workload), engine=engine, store=store, watcher=watcher,
-        duet=len(named) == len(rows), supply=supply,
-    ) as lab:  # fmt: skip
+        request,
+        rows,
+        len(arms_by_workload),
+        engine=engine,
+        store=store,
+        watcher=watcher,
+        duet=len(named) == len(rows),
+        supply=supply,
+    ) as lab:
         impossible = _impossible(lab)
         measured = []
         for workload, arms in arms_by_workload:
@@ -262,8 +268,7 @@ def _attributed(
     turns = whole_turns([arm.name for arm in arms.values()], own_samples)
     factors = [name for name in titles if name in max(arms, key=len)]
     shares = factor_shares(
-        factors,
-        [{state: _log(turn[arm.name]) for state, arm in arms.items()} for turn in turns],
+        factors, [{state: _log(turn[arm.name]) for state, arm in arms.items()} for turn in turns]
     )
     table = next(t for t in tables if campaign in {column.campaign_id for column in t.columns})
     return WorkloadShares(

@@ -32,12 +32,14 @@ def live_search(
     outlook = step.outlook if isinstance(step, Measure) else None
     shares = tuple(
         LiveShare(
-            place=f"at {share.last}" if share.candidates == 1
+            place=f"at {share.last}"
+            if share.candidates == 1
             else f"after {share.after}, up to {share.last}",
-            candidates=share.candidates, chance=share.chance,
+            candidates=share.candidates,
+            chance=share.chance,
         )
         for share in (outlook.shares if outlook else ())
-    )  # fmt: skip
+    )
     return LiveSearch(
         workload_id=campaign.workload_id,
         at=now.isoformat(timespec="seconds"),

@@ -148,10 +148,7 @@ def live_workload(
             hint="take --workers 1, or a workload that only reads",
         )
     load = workload.model_copy(
-        update={
-            "scheduled": rate or workload.rate,
-            "threads": connections or workload.threads,
-        }
+        update={"scheduled": rate or workload.rate, "threads": connections or workload.threads}
     )
     for parameter, allowed in load.contradictions():
         raise UsageError(f"workload {workload.named!r}: {parameter}: {allowed}", hint=hint)
@@ -289,8 +286,6 @@ class _Crew:
                     running(
                         engine,
                         loader.reference,
-                        "sleep",
-                        "infinity",
                         purpose=f"load-{name}-worker-{number}",
                         log=folder_of / f"{name}-worker-{number}.log",
                         options=load_options(instance.network, folder, pinned, server=server),
@@ -313,9 +308,18 @@ class _Crew:
         """Locust's whole run; None where a Ctrl-C ended it."""
         users = str(self.request.workers)
         argv = [
-            str(program), "-f", str(LOCUSTFILE), "-u", users, "-r", users,
-            "--loglevel", "WARNING", "--exit-code-on-error", "0",
-        ]  # fmt: skip
+            str(program),
+            "-f",
+            str(LOCUSTFILE),
+            "-u",
+            users,
+            "-r",
+            users,
+            "--loglevel",
+            "WARNING",
+            "--exit-code-on-error",
+            "0",
+        ]
         begin_text = BEGUN
         if self.request.gui:
             port = self.request.port or _free_port()
@@ -340,10 +344,14 @@ class _Crew:
 
             try:
                 return run(
-                    argv, cwd=Path(folder), env={PLAN_VARIABLE: str(plan)}, on_line=heard,
+                    argv,
+                    cwd=Path(folder),
+                    env={PLAN_VARIABLE: str(plan)},
+                    on_line=heard,
                     deadline=Deadline.after(self.plan.limit_s + BEGIN_AND_END_S),
-                    log=self.log, keep_bytes=KEPT_BYTES,
-                )  # fmt: skip
+                    log=self.log,
+                    keep_bytes=KEPT_BYTES,
+                )
             except KeyboardInterrupt:
                 return None
 

@@ -27,13 +27,7 @@ from dsharness.model import Latencies
 from dsharness.process.command import Completed, run
 from dsharness.process.deadline import Deadline
 from dsproducts import assemble
-from dsresults.compare.driven_load import (
-    PERCENTILES,
-    STOPPED,
-    KindFigures,
-    is_whole,
-    kind_figures,
-)
+from dsresults.compare.driven_load import PERCENTILES, STOPPED, KindFigures, is_whole, kind_figures
 from dsresults.number_text import significant, whole
 
 assemble()  # Locust started this
@@ -88,9 +82,12 @@ class WorkerUser(User):
                     show(self.environment, second)
 
             return run(
-                worker.argv, env=PLAN.environment, on_line=hear, keep_bytes=KEPT_BYTES,
+                worker.argv,
+                env=PLAN.environment,
+                on_line=hear,
+                keep_bytes=KEPT_BYTES,
                 deadline=Deadline.after(END - time.monotonic()),
-            )  # fmt: skip
+            )
 
 
 def say(words: str) -> None:
@@ -114,16 +111,24 @@ def show(environment: Environment, second: LoadReport) -> None:
         for time_us, count in latencies.counts.items():
             for _ in range(count):
                 fire(
-                    request_type=PLAN.tool, name=kind, response_time=time_us / 1000,
-                    response_length=0, exception=None, context={},
-                )  # fmt: skip
+                    request_type=PLAN.tool,
+                    name=kind,
+                    response_time=time_us / 1000,
+                    response_length=0,
+                    exception=None,
+                    context={},
+                )
         gevent.sleep(0)  # for the page
     for words, count in second.errors.items():
         for _ in range(count):
             fire(
-                request_type=PLAN.tool, name="failed", response_time=0, response_length=0,
-                exception=words, context={},
-            )  # fmt: skip
+                request_type=PLAN.tool,
+                name="failed",
+                response_time=0,
+                response_length=0,
+                exception=words,
+                context={},
+            )
 
 
 def quit_all(environment: Environment) -> None:

@@ -225,10 +225,12 @@ class PostOutlet:
             self.url,
             data=json.dumps(document).encode(),
             headers={
-                "Content-Type": "application/json", "Accept": "application/json",
-                "User-Agent": "dsbisect", **self.headers,
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                "User-Agent": "dsbisect",
+                **self.headers,
             },
-        )  # fmt: skip
+        )
 
         def posted() -> bytes:
             with self._opener().open(request, timeout=LIMIT_S) as answer:

@@ -112,9 +112,12 @@ class SchemesPlay:
         # many more users than a library keeps results for
         users = users_for(product, scheme.name, offer.versions, self.study.users)
         workload = LdcltWorkload(
-            id=f"schemes-{users}", title=f"binds of {users} users at random",
-            users=users, distinct_users=users, duration_s=1.5,
-        )  # fmt: skip
+            id=f"schemes-{users}",
+            title=f"binds of {users} users at random",
+            users=users,
+            distinct_users=users,
+            duration_s=1.5,
+        )
         settings = Settings(
             id=f"scheme-{scheme.name.lower()}",
             title=f"passwords are stored as {scheme.name}",

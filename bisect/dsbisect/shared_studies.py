@@ -24,15 +24,7 @@ from dsbisect.study_lab import AnsweredLab, Scene, ThisMachine
 from dsharness.containers.engine import Engine
 from dsharness.errors import StoreError, UsageError
 from dsharness.measure.profiler import check_profiler
-from dsharness.model import (
-    Campaign,
-    CampaignKind,
-    Finding,
-    Prepared,
-    SharedRun,
-    Value,
-    Workload,
-)
+from dsharness.model import Campaign, CampaignKind, Finding, Prepared, SharedRun, Value, Workload
 from dsimages.image_set import lock_of
 from dslab.campaign_loop import Answers
 from dslab.laboratory import Laboratory
@@ -127,9 +119,13 @@ class SharedQuestion:
 
         failures = {load.id: prepared.unmeasurable for load in self.loads}
         lab = AnsweredLab(
-            scene=self.scene, store=store, answers=ask, together=asked_together,
-            failures=failures, paired=prepared.paired,
-        )  # fmt: skip
+            scene=self.scene,
+            store=store,
+            answers=ask,
+            together=asked_together,
+            failures=failures,
+            paired=prepared.paired,
+        )
         answer = self.study.play(lab)
         if self.study.kind not in KEPT:
             return None
@@ -142,9 +138,14 @@ class SharedQuestion:
         """Play it again, over this machine's lab, which profiles what was found."""
         check_profiler()
         answered_lab = AnsweredLab(
-            scene=self.scene, store=store, answers=answers, failures={}, paired=lab.paired,
-            laboratory=lab, watcher=watcher,
-        )  # fmt: skip
+            scene=self.scene,
+            store=store,
+            answers=answers,
+            failures={},
+            paired=lab.paired,
+            laboratory=lab,
+            watcher=watcher,
+        )
         pairs: Sequence[ProfilePair] = self.study.play(answered_lab).profiles
         return pairs
 

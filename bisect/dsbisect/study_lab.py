@@ -186,10 +186,14 @@ class ThisMachine:
         with self.lab(study, *loads, part=part) as laboratory:
             runs = OpenCampaigns(
                 settings=part.settings.id if part else study.settings,
-                metric=study.decider, kind=study.runs_kind,
-                lab=laboratory, store=self.store, watcher=self.watcher,
-                laboratory=laboratory, errors=laboratory.failures,
-            )  # fmt: skip
+                metric=study.decider,
+                kind=study.runs_kind,
+                lab=laboratory,
+                store=self.store,
+                watcher=self.watcher,
+                laboratory=laboratory,
+                errors=laboratory.failures,
+            )
             self.opened[lab_key(loads[0], part)] = runs
             yield runs
 
@@ -215,10 +219,14 @@ class ThisMachine:
             keep=self.keep,
         )
         with row_lab(
-            rows_asked, part.rows if part else study.names(self.scene),
-            study.questions(self.scene), duet=study.paired,
-            engine=self.engine, store=self.store, watcher=self.watcher,
-        ) as laboratory:  # fmt: skip
+            rows_asked,
+            part.rows if part else study.names(self.scene),
+            study.questions(self.scene),
+            duet=study.paired,
+            engine=self.engine,
+            store=self.store,
+            watcher=self.watcher,
+        ) as laboratory:
             yield laboratory
 
 

@@ -17,14 +17,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError
 from dsharness.model import RunState
 from dslab.watcher import Watcher
-from dsmany.attached import (
-    LOOK_S,
-    RunTold,
-    answered_runs,
-    begin_run,
-    detached,
-    refuse_unanswered,
-)
+from dsmany.attached import LOOK_S, RunTold, answered_runs, begin_run, detached, refuse_unanswered
 from dsmany.fleet import MachineCount, campaign_id_of
 from dsresults.store import Store
 
@@ -95,9 +88,12 @@ class SharedSearches:
         ended_runs = answered_runs(self.store, request, class_name=self.class_name)
         untold = (run for run in ended_runs if campaign_id_of(run, 0) not in told)
         run = next(untold, None) or begin_run(
-            self.store, request, class_name=self.class_name,
-            machines=self.machines.at_most, at_least=self.machines.at_least,
-        )  # fmt: skip
+            self.store,
+            request,
+            class_name=self.class_name,
+            machines=self.machines.at_most,
+            at_least=self.machines.at_least,
+        )
         run_told = RunTold(self.store, shared_study(run), watcher)
 
         def outcome() -> CommitsResult | None:

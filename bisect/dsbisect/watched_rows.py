@@ -172,9 +172,14 @@ class OwnStates:
         }
         supply = StateSupply(row=look.row, images=images)
         with row_lab(
-            look.asked, look.line, 1,
-            engine=self.engine, store=self.store, watcher=watcher, supply=supply,
-        ) as lab:  # fmt: skip
+            look.asked,
+            look.line,
+            1,
+            engine=self.engine,
+            store=self.store,
+            watcher=watcher,
+            supply=supply,
+        ) as lab:
             before, after = (lab.failures.get(name) for name in look.line)
             if before is not None:
                 raise InconclusiveError(
@@ -185,9 +190,12 @@ class OwnStates:
                 raise after
             search = replace(options, paired=lab.paired).search(look.workload)
             order = CampaignOrder(
-                question=look.question, workload=look.workload, search=search,
-                lab=lab, store=self.store,
-            )  # fmt: skip
+                question=look.question,
+                workload=look.workload,
+                search=search,
+                lab=lab,
+                store=self.store,
+            )
             return order.run(watcher)
 
 
@@ -282,10 +290,15 @@ class RowsPass:
         state = moved(row, now, now)
         why = "the image of the state before is no longer here" if again else "the first look"
         tip = WatchedTip(
-            series=series, at=moment(), reference=now.key, tip=now.key, subject=str(state),
-            direction="none", summary=f"{why}: what comes later is compared with {state}",
+            series=series,
+            at=moment(),
+            reference=now.key,
+            tip=now.key,
+            subject=str(state),
+            direction="none",
+            summary=f"{why}: what comes later is compared with {state}",
             moved=state,
-        )  # fmt: skip
+        )
         return self._log.told(tip)
 
     def _compared(self, look: RowLook) -> WatchedTip:
@@ -295,11 +308,16 @@ class RowsPass:
             seconds = round(time.monotonic() - begun_s, 1)
             return WatchedTip.model_validate(
                 {
-                    "series": look.series, "at": moment(), "reference": look.before.key,
-                    "tip": look.after.key, "subject": str(state), "seconds": seconds,
-                    "moved": state, **facts,
+                    "series": look.series,
+                    "at": moment(),
+                    "reference": look.before.key,
+                    "tip": look.after.key,
+                    "subject": str(state),
+                    "seconds": seconds,
+                    "moved": state,
+                    **facts,
                 }
-            )  # fmt: skip
+            )
 
         try:
             campaign = self._searched(look)

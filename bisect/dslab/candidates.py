@@ -95,9 +95,13 @@ class RowSupply(PackagedSupply):
     ) -> Golden:
         """Its server, filled and checked; a CandidateError where that fails."""
         golden = golden_state(
-            self.engine, self.image(candidate, progress), self.system(candidate), seed,
-            progress=progress, keep=keep,
-        )  # fmt: skip
+            self.engine,
+            self.image(candidate, progress),
+            self.system(candidate),
+            seed,
+            progress=progress,
+            keep=keep,
+        )
         self.check(candidate, golden)
         return golden
 

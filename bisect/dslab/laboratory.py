@@ -284,9 +284,11 @@ class Laboratory:
             return None
         with self.spent.on("builds"):
             return load_image(
-                self._engine, matrix, tool,
+                self._engine,
+                matrix,
+                tool,
                 progress=lambda news: self._progress(matrix.tools.loads[tool], news),
-            )  # fmt: skip
+            )
 
     def _wrapper_of_way(self) -> Wrapper | None:
         """What servers run in, where they do not run by themselves."""

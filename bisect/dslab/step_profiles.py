@@ -54,7 +54,7 @@ def profile_steps(
         for campaign in campaigns
         for workload in workloads
         if campaign.workload_id == workload.id and campaign.boundary is not None
-    )  # fmt: skip
+    )
 
 
 def stored_pair(

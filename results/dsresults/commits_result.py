@@ -31,9 +31,10 @@ class Comparison(Value):
     effect: float | None = None
     interval: tuple[float, float] | None = None
     counts: Counts | None = Field(
-        default=None, exclude_if=lambda counts: counts is None,
+        default=None,
+        exclude_if=lambda counts: counts is None,
         description="of a metric that counts: what both have",
-    )  # fmt: skip
+    )
     how: str = Field(
         default="", description="how its source was made, where more was needed than to merge"
     )

@@ -213,10 +213,12 @@ def _most_changed(
 
 def changed_functions(pair: ProfilePair) -> tuple[tuple[str, str, tuple[FunctionChange, ...]], ...]:
     """Return the tables of functions that there are: what it has, its unit, its rows."""
-    tables = ((CPU_CAPTION, "µs", function_changes(pair)),
-              (COUNTS_CAPTION, "instructions", count_changes(pair)),
-              (HEAP_CAPTION, "bytes", heap_changes(pair)),
-              (WAITS_CAPTION, "times", wait_changes(pair)))  # fmt: skip
+    tables = (
+        (CPU_CAPTION, "µs", function_changes(pair)),
+        (COUNTS_CAPTION, "instructions", count_changes(pair)),
+        (HEAP_CAPTION, "bytes", heap_changes(pair)),
+        (WAITS_CAPTION, "times", wait_changes(pair)),
+    )
     return tuple(table for table in tables if table[2])
 
 
@@ -303,8 +305,11 @@ def _frame(flame: Flame) -> Element:
 def flame_graphs(pair: ProfilePair) -> tuple[FlameGraph, ...]:
     """Each side's, then that of the slower side with its changes."""
     before, after = pair.before, pair.after
-    graphs = [flame_graph(profile, f"{profile.candidate_id}, {pair.workload_id}") for profile in
-              (before, after) if profile is not None]  # fmt: skip
+    graphs = [
+        flame_graph(profile, f"{profile.candidate_id}, {pair.workload_id}")
+        for profile in (before, after)
+        if profile is not None
+    ]
     if before is not None and after is not None:
         wide = after if after.cpu_us_per_op >= before.cpu_us_per_op else before
         title = f"What changed from {before.candidate_id} to {after.candidate_id}"

@@ -88,9 +88,7 @@ def _shown(times: KindTimes | None, part: str) -> tuple[float | None, float | No
 def times_cells(row: TimesRow) -> tuple[str, ...]:
     """A row as its table has it."""
     times = (*row.before_us, *row.after_us)
-    return (
-        row.operation, row.part, *("-" if us is None else significant(us) for us in times),
-    )  # fmt: skip
+    return (row.operation, row.part, *("-" if us is None else significant(us) for us in times))
 
 
 def notes_text(row: NotesRow) -> str:

@@ -12,13 +12,7 @@ from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import Golden
-from dsharness.model import (
-    DirectoryContent,
-    LdcltWorkload,
-    Sample,
-    Settings,
-    UserOrder,
-)
+from dsharness.model import DirectoryContent, LdcltWorkload, Sample, Settings, UserOrder
 from dsharness.package_version import upstream
 from dsharness.products import product_of
 from dsharness.products.published_claims import Arm, BindsMeasured
@@ -132,9 +126,15 @@ def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: i
     samples: ArmSamples = {name: {} for name in arms_by_name}
     campaigns: list[str] = []
     with row_lab(
-        rows_asked, tuple(arms_by_name), len(loads),
-        engine=lab.engine, store=lab.store, watcher=lab.watcher, duet=False, supply=supply,
-    ) as opened:  # fmt: skip
+        rows_asked,
+        tuple(arms_by_name),
+        len(loads),
+        engine=lab.engine,
+        store=lab.store,
+        watcher=lab.watcher,
+        duet=False,
+        supply=supply,
+    ) as opened:
         line = tuple(name for name in arms_by_name if name not in opened.failures)
         for number, load in loads.items() if line else ():
             campaign = _order(lab, opened, line, load, runs).run(lab.watcher)

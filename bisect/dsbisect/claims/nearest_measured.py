@@ -23,9 +23,13 @@ def measure_rising_load(lab: ClaimsLab, measured: LevelsMeasured) -> NearestFigu
         runs=measured.runs,
     )
     machine = ThisMachine(
-        scene=Scene(matrix=lab.matrix), engine=lab.engine, store=lab.store, watcher=lab.watcher,
-        relock=lab.relock, keep=lab.keep,
-    )  # fmt: skip
+        scene=Scene(matrix=lab.matrix),
+        engine=lab.engine,
+        store=lab.store,
+        watcher=lab.watcher,
+        relock=lab.relock,
+        keep=lab.keep,
+    )
     levels_found = play_levels(study, machine)
     (row,) = levels_found.rows
     level_texts = [_level(level) for level in row.levels]

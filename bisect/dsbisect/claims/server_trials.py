@@ -68,11 +68,18 @@ class IdleServer:
 def idle_server(lab: ClaimsLab, golden: Golden) -> Iterator[IdleServer]:
     """Whatever is changed there is gone afterwards."""
     system, name = SYSTEMS[golden.system], golden.image.candidate_id
-    with shared_folder() as shared, running(
-        lab.engine, golden.reference, *system.idle_command(),
-        purpose=f"claims-{name}", log=logs_home() / "claims" / f"{name}-{golden.key}.log",
-        options=system.making(shared), keep=lab.keep,
-    ) as box:  # fmt: skip
+    with (
+        shared_folder() as shared,
+        running(
+            lab.engine,
+            golden.reference,
+            *system.idle_command(),
+            purpose=f"claims-{name}",
+            log=logs_home() / "claims" / f"{name}-{golden.key}.log",
+            options=system.making(shared),
+            keep=lab.keep,
+        ) as box,
+    ):
         yield IdleServer(box=box, shared=shared, system=system)
 
 
@@ -181,10 +188,16 @@ def _client(lab: ClaimsLab, golden: Golden, tried: PortsTried, *, reuse: int) ->
         instance.needed(),
     ):
         output = instance.container.must(
-                "python3", "-", str(instance.endpoint.port), str(tried.addresses),
-                str(MOST * tried.ports), phases,
-                what="use up the ports", stdin=CLIENT.read_text(), limit_s=CLIENT_S,
-            )  # fmt: skip
+            "python3",
+            "-",
+            str(instance.endpoint.port),
+            str(tried.addresses),
+            str(MOST * tried.ports),
+            phases,
+            what="use up the ports",
+            stdin=CLIENT.read_text(),
+            limit_s=CLIENT_S,
+        )
     figures: dict[str, Any] = json.loads(output)
     return figures
 
@@ -199,9 +212,8 @@ def _health_checks(lab: ClaimsLab, golden: Golden, tried: PortsTried) -> dict[st
         lab.watcher.preparing(tried.row, news)
 
     tools = own_tools(
-        lab.engine, lab.matrix, lab.matrix.tools.balancer, "balancer", "with haproxy",
-        progress=show,
-    )  # fmt: skip
+        lab.engine, lab.matrix, lab.matrix.tools.balancer, "balancer", "with haproxy", progress=show
+    )
     few = FewPorts(ports=tried.ports, reuse=0)
     with (
         serve(lab.engine, golden, lab.cpus, inside=few, keep=lab.keep) as instance,
@@ -215,10 +227,17 @@ def _health_checks(lab: ClaimsLab, golden: Golden, tried: PortsTried) -> dict[st
         )
         before = _opened(instance.container)
         with running(
-            lab.engine, tools.reference, "haproxy", "-db", "-f", f"{BALANCER_FOLDER}/haproxy.cfg",
-            purpose=f"balancer-{tried.row}", log=instance.container.log, options=options,
+            lab.engine,
+            tools.reference,
+            "haproxy",
+            "-db",
+            "-f",
+            f"{BALANCER_FOLDER}/haproxy.cfg",
+            purpose=f"balancer-{tried.row}",
+            log=instance.container.log,
+            options=options,
             keep=lab.keep,
-        ) as box:  # fmt: skip
+        ) as box:
             time.sleep(CHECKS_S)
             output, version = box.output(), box.must("haproxy", "-v", what="ask for its version")
             if not box.running or "DOWN" in output:

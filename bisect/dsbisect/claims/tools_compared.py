@@ -111,9 +111,20 @@ def _locust(
     several = ["--processes", str(workers)] if workers > 1 else []
     number = str(USERS_OF_LOCUST)
     argv = [
-        program, "-f", str(folder / "binds.py"), "--headless", "--only-summary", "--json",
-        "-u", number, "-r", number, "-t", f"{seconds}s", *several,
-    ]  # fmt: skip
+        program,
+        "-f",
+        str(folder / "binds.py"),
+        "--headless",
+        "--only-summary",
+        "--json",
+        "-u",
+        number,
+        "-r",
+        number,
+        "-t",
+        f"{seconds}s",
+        *several,
+    ]
     environment = {
         "DSBISECT_SOCKET": str(_socket(instance)),
         "DSBISECT_USERS": str(folder / "users.tsv"),

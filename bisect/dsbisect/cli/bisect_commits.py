@@ -68,9 +68,7 @@ def ask_commits(study: Commits, around: CommitsCircumstances) -> None:
         text = expected_text(forecast)
         typer.echo(forecast.model_dump_json(indent=2) if around.as_json else text)
         return
-    notes = (
-        expected_text(forecast).splitlines()[0], *(f"note: {note}" for note in scope.notes)
-    )  # fmt: skip
+    notes = (expected_text(forecast).splitlines()[0], *(f"note: {note}" for note in scope.notes))
     if around.on is None:
         _search_here(study, ask, scope, around, notes)
     else:
@@ -92,9 +90,15 @@ def _share(
         typer.echo(note, err=True)
     document = document_of(ask, scope, study.options, around.refs)
     follow_shared(
-        document, around.output, on=around.on or "", store=around.store, machines=around.machines,
-        class_name=around.class_name, events=around.events, as_json=around.as_json,
-    )  # fmt: skip
+        document,
+        around.output,
+        on=around.on or "",
+        store=around.store,
+        machines=around.machines,
+        class_name=around.class_name,
+        events=around.events,
+        as_json=around.as_json,
+    )
 
 
 def _search_here(

@@ -113,9 +113,13 @@ def make(  # noqa: PLR0913 - each is an option
         engine, checked, onto, relock=relock, on_progress=lambda news: typer.echo(news, err=True)
     )
     making = BuiltRowMaker(
-        engine=engine, matrix=checked, row=built, spec=spec, base=base,
+        engine=engine,
+        matrix=checked,
+        row=built,
+        spec=spec,
+        base=base,
         progress=lambda news: typer.echo(news, err=True),
-    )  # fmt: skip
+    )
     new_build, image = making.make()
     if export is not None:
         _export(new_build, export)

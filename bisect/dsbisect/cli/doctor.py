@@ -39,8 +39,7 @@ Noise = Annotated[
     ),
 ]
 NoiseRow = Annotated[
-    str | None,
-    typer.Option("--row", help="Default: the matrix's first.", rich_help_panel=NOISE),
+    str | None, typer.Option("--row", help="Default: the matrix's first.", rich_help_panel=NOISE)
 ]
 NoiseRuns = Annotated[
     int,
@@ -74,9 +73,12 @@ def doctor(
         show_noise(row, workload, runs, matrix, store, as_json=as_json)
         return
     needs_noise = {
-        "--row": row, "--workload": workload, "--matrix": matrix, "--store": store,
+        "--row": row,
+        "--workload": workload,
+        "--matrix": matrix,
+        "--store": store,
         "--runs": runs != RUNS,
-    }  # fmt: skip
+    }
     for name in (name for name, is_given in needs_noise.items() if is_given):
         raise UsageError(f"{name} needs --noise", hint="`dsbisect doctor --help`")
     from dsbisect.cli.shown_output import shown_console

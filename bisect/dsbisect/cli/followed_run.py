@@ -38,9 +38,8 @@ def follow_shared(
     count = MachineCount.read(machines or MACHINES)
     with shared_store(on, store=store) as shared:
         run = begin_run(
-            shared, document,
-            machines=count.at_most, at_least=count.at_least, class_name=class_name,
-        )  # fmt: skip
+            shared, document, machines=count.at_most, at_least=count.at_least, class_name=class_name
+        )
         typer.echo(f"run {run.id}", err=True)
         follow_run(shared, run, output, events=events, as_json=as_json)
 

@@ -126,9 +126,13 @@ def worker(
             )
             engine = replace(engine, exchange=exchange)
         FleetWorker(
-            machine=machine, engine=engine, store=store, study_of=SharedStudies(fetched=True),
-            watcher=watch, tell=watch.note,
-        ).serve()  # fmt: skip
+            machine=machine,
+            engine=engine,
+            store=store,
+            study_of=SharedStudies(fetched=True),
+            watcher=watch,
+            tell=watch.note,
+        ).serve()
 
 
 @app.callback(invoke_without_command=True)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 def plan(  # noqa: PLR0913 - each is an option
     row: Annotated[
-        str | None,
-        typer.Argument(help="Row to measure against itself; none with --noise."),
+        str | None, typer.Argument(help="Row to measure against itself; none with --noise.")
     ] = None,
     *,
     drop: Annotated[float, typer.Option("--drop", help="The slowdown to find, in per cent.")],
@@ -100,9 +99,8 @@ def plan(  # noqa: PLR0913 - each is an option
     from dssearch.pilot_noise import Noise, noise_of
 
     forecast_request = ForecastRequest(
-        candidates=candidates, drop_pct=drop, most_runs=max_runs, most_hours=max_hours,
-        level=level,
-    )  # fmt: skip
+        candidates=candidates, drop_pct=drop, most_runs=max_runs, most_hours=max_hours, level=level
+    )
     check(forecast_request)
     decider = find_metric(metric)
     checked = load_matrix(matrix)
@@ -116,9 +114,14 @@ def plan(  # noqa: PLR0913 - each is an option
                 hint="`dsbisect plan --repo ~/src/server --at HEAD --layouts 5 --drop 5`",
             )
         ask = CommitsRequest(
-            matrix=checked, workload=driven, settings=settings, metric=decider.name,
-            repository=repo, good=revision, bad=revision,
-        )  # fmt: skip
+            matrix=checked,
+            workload=driven,
+            settings=settings,
+            metric=decider.name,
+            repository=repo,
+            good=revision,
+            bad=revision,
+        )
         with Store.open(store, folder=outside(repo)) as opened, Watch() as watch:
             scatter = scatter_of_builds(
                 ask, layouts, samples, engine=(engine := detect()), store=opened, watcher=watch
@@ -130,9 +133,14 @@ def plan(  # noqa: PLR0913 - each is an option
     else:
         row = _named(row)
         look = NoiseRequest(
-            matrix=checked, row=row, workloads=(driven,), settings=settings, runs=samples,
-            metric=decider.name, keeps=False,
-        )  # fmt: skip
+            matrix=checked,
+            row=row,
+            workloads=(driven,),
+            settings=settings,
+            runs=samples,
+            metric=decider.name,
+            keeps=False,
+        )
         check_asked(look, (row,))
         engine = detect()
         with Store.open(store) as opened, Watch() as watch:
@@ -143,9 +151,11 @@ def plan(  # noqa: PLR0913 - each is an option
         typer.echo("\n".join(_differing(scatter, drop)), err=True, nl=scatter is not None)
         raise
     options = SearchOptions(
-        level=level, max_runs=max_runs, max_hours=max_hours,
+        level=level,
+        max_runs=max_runs,
+        max_hours=max_hours,
         paired=measures_pairs(engine, decider.name, driven),
-    )  # fmt: skip
+    )
     search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
     plan = forecast(noise_known, forecast_request, search, search.costs).model_copy(

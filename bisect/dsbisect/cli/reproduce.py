@@ -69,12 +69,19 @@ def reproduce(  # noqa: PLR0913 - each is an option
     Example: dsbisect reproduce --output /tmp/report
 
     Example: dsbisect reproduce --claims --only rate-3x --only port-limit
-    """  # fmt: skip
+    """
     if claims:
         _claims(
-            tuple(only or ()), repo=repo, rows=rows, matrix=matrix, store=store, output=output,
-            relock=relock, keep=keep, as_json=as_json,
-        )  # fmt: skip
+            tuple(only or ()),
+            repo=repo,
+            rows=rows,
+            matrix=matrix,
+            store=store,
+            output=output,
+            relock=relock,
+            keep=keep,
+            as_json=as_json,
+        )
         return
     for option, given in (("--only", only), ("--repo", repo), ("--rows", rows), ("--keep", keep)):
         if given:
@@ -85,12 +92,7 @@ def reproduce(  # noqa: PLR0913 - each is an option
 
 
 def _series(
-    *,
-    matrix: Path | None,
-    store: str | None,
-    output: Path | None,
-    relock: bool,
-    as_json: bool,
+    *, matrix: Path | None, store: str | None, output: Path | None, relock: bool, as_json: bool
 ) -> None:
     from dsbisect.study_lab import Scene
     from dsharness.matrix import load_matrix
@@ -138,9 +140,15 @@ def _claims(  # noqa: PLR0913 - as given
     engine = detect()
     with Store.open(store) as opened, ClaimsWatch() as watch:
         lab = ClaimsLab(
-            matrix=checked, engine=engine, store=opened, watcher=watch, command=given_command(),
-            repository=repo, relock=relock, keep=keep,
-        )  # fmt: skip
+            matrix=checked,
+            engine=engine,
+            store=opened,
+            watcher=watch,
+            command=given_command(),
+            repository=repo,
+            relock=relock,
+            keep=keep,
+        )
         found = ClaimsStudy(request=request, lab=lab).answer()
     page = write_answer(output or default_folder("claims"), "claims", found)
     tell_answer(found, page, as_json=as_json)

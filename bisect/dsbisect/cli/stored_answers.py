@@ -150,10 +150,14 @@ def check_finding(finding: Finding) -> None:
         StudyAnswer.of(finding)
         return
     kinds: dict[FindingKind, type[Value]] = {
-        "commits": CommitFindings, "validation": Validation, "profile": ProfilePair,
-        "explanation": DifferenceShares, "claims": ClaimsAnswer, "watched": WatchedTip,
+        "commits": CommitFindings,
+        "validation": Validation,
+        "profile": ProfilePair,
+        "explanation": DifferenceShares,
+        "claims": ClaimsAnswer,
+        "watched": WatchedTip,
         "alarm": AlarmEvent,
-    }  # fmt: skip
+    }
     value_of(kinds[finding.kind], finding)
 
 

@@ -172,9 +172,15 @@ def ask(study: Study, around: Circumstances) -> None:
 
     document = document_of(study, scene, relock=around.relock, keep=around.keep)
     follow_shared(
-        document, around.output, on=around.on, store=around.store, machines=around.machines,
-        class_name=around.class_name, events=around.events, as_json=around.as_json,
-    )  # fmt: skip
+        document,
+        around.output,
+        on=around.on,
+        store=around.store,
+        machines=around.machines,
+        class_name=around.class_name,
+        events=around.events,
+        as_json=around.as_json,
+    )
 
 
 def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "") -> None:
@@ -189,9 +195,13 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
     watch = Events() if around.events else WatchOfLabs()
     with Store.open(around.store) as store, watch as watcher:
         lab = ThisMachine(
-            scene=scene, engine=engine, store=store, watcher=watcher,
-            relock=around.relock, keep=around.keep,
-        )  # fmt: skip
+            scene=scene,
+            engine=engine,
+            store=store,
+            watcher=watcher,
+            relock=around.relock,
+            keep=around.keep,
+        )
         if isinstance(study, Rows):
             findings = study.play(lab)
             tell = partial(tell_findings, study.request(scene), findings, command=command)

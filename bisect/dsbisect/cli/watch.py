@@ -79,7 +79,7 @@ def watch_run(  # noqa: PLR0913 - each is an option
     Example: dsbisect watch run watch.yaml --every 60
 
     Example: dsbisect watch run watch.yaml --every 60 --on postgresql://lab@db.example.org/dsbisect
-    """  # fmt: skip
+    """
     import time
 
     from dsbisect.cli.search_progress import Watch
@@ -163,15 +163,25 @@ def _passes(
     from dsharness.containers.engine_probe import detect
 
     yield WatchPass(
-        asked=watch_file, matrix=matrix, searches=searches, store=store,
-        watcher=progress, keep=keep, say=progress.note,
-    )  # fmt: skip
+        asked=watch_file,
+        matrix=matrix,
+        searches=searches,
+        store=store,
+        watcher=progress,
+        keep=keep,
+        say=progress.note,
+    )
     if watch_file.rows:
         states = OwnStates(watch=watch_file.id, matrix=matrix, engine=detect(), store=store)
         yield RowsPass(
-            asked=watch_file, matrix=matrix, states=states, store=store,
-            watcher=progress, keep=keep, say=progress.note,
-        )  # fmt: skip
+            asked=watch_file,
+            matrix=matrix,
+            states=states,
+            store=store,
+            watcher=progress,
+            keep=keep,
+            say=progress.note,
+        )
 
 
 @contextmanager
@@ -235,8 +245,7 @@ def watch_show(
 def watch_set(
     alarm: AlarmId,
     state: Annotated[
-        str,
-        typer.Argument(metavar="STATE", help=f"One of {', '.join(BY_A_PERSON)}."),
+        str, typer.Argument(metavar="STATE", help=f"One of {', '.join(BY_A_PERSON)}.")
     ],
     *,
     note: Annotated[str, typer.Option("--note", help="Why; it is kept.")] = "",

@@ -131,8 +131,18 @@ class Commits(SearchStudy):
         from dsharness.measure.metrics import find_metric
 
         good, bad = self.ends
-        words = ("repository", "first_parent", "paths", "fixes", "edits", "patches", "toolchain",
-                 "scatter_pct", "backports", "profile")  # fmt: skip
+        words = (
+            "repository",
+            "first_parent",
+            "paths",
+            "fixes",
+            "edits",
+            "patches",
+            "toolchain",
+            "scatter_pct",
+            "backports",
+            "profile",
+        )
         return CommitsRequest(
             **{name: getattr(self, name) for name in words},
             matrix=scene.matrix,

@@ -11,11 +11,7 @@ from functools import partial
 from dsbisect.capacity import at_shares, without_shares
 from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
-from dsbisect.commits.commits_request import (
-    SHORT,
-    CommitsRequest,
-    surroundings_of,
-)
+from dsbisect.commits.commits_request import SHORT, CommitsRequest, surroundings_of
 from dsbisect.commits.line_queue import hunt, hunt_parted
 from dsbisect.commits.proof import (
     Case,
@@ -41,12 +37,7 @@ from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
 from dslab.witnesses import LabWitnesses
-from dsresults.commits_result import (
-    CommitFindings,
-    Comparison,
-    Culprit,
-    TimeSpent,
-)
+from dsresults.commits_result import CommitFindings, Comparison, Culprit, TimeSpent
 from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 from dsresults.stored_value import value_of
@@ -287,9 +278,9 @@ class CommitsStudy:
             for commit in self.scope.members(candidate, boundary.after)
         ]
         stories = tuple(story(self._names, commit) for commit in suspects)
-        proof, backports = self.together((
-            partial(self._proof, boundary), partial(self._backports, boundary, stories)
-        ))  # fmt: skip
+        proof, backports = self.together(
+            (partial(self._proof, boundary), partial(self._backports, boundary, stories))
+        )
         return Culprit(
             boundary=boundary,
             suspects=stories,
@@ -312,10 +303,17 @@ class CommitsStudy:
                 self.scope.hashes[name] = digest
                 self._add(name)
             title = f"its backport {after} against its parent"
-            asks.append(partial(
-                judged, title, before, after, self.supply, self._compare,
-                expected=boundary.direction,
-            ))  # fmt: skip
+            asks.append(
+                partial(
+                    judged,
+                    title,
+                    before,
+                    after,
+                    self.supply,
+                    self._compare,
+                    expected=boundary.direction,
+                )
+            )
         return self.together(asks)
 
     def _proof(self, boundary: Boundary) -> tuple[Comparison, ...]:

@@ -137,10 +137,20 @@ def findings_data(matrix: Matrix, outcome: CommitsResult) -> ReportData:
     findings = outcome.findings
     columns = (column for section in data.sections for column in section.comparison.columns)
     load = next((column.named for column in columns), findings.workload)
-    command = shlex.join([
-        "dsbisect", "bisect", "commits", "--repo", findings.repository, "--good", findings.good,
-        "--bad", findings.bad, *same_loads(findings.whole.metric, [load], findings.settings),
-    ])  # fmt: skip
+    command = shlex.join(
+        [
+            "dsbisect",
+            "bisect",
+            "commits",
+            "--repo",
+            findings.repository,
+            "--good",
+            findings.good,
+            "--bad",
+            findings.bad,
+            *same_loads(findings.whole.metric, [load], findings.settings),
+        ]
+    )
     sections = tuple(
         section.model_copy(update={"comparison": section.comparison.looked_at()})
         for section in data.sections

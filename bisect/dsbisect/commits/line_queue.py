@@ -163,9 +163,12 @@ def _unexplained(boundary: Boundary) -> list[Line]:
     verdicts = {verdict.candidate: verdict for verdict in boundary.verdicts}
     low, high = line.index(boundary.before), line.index(boundary.after)
     first = Verdict(
-        candidate=line[0], outcome=Outcome.INCONCLUSIVE, why="the line's first end",
-        ratio_to_first=1.0, interval=(1.0, 1.0),
-    )  # fmt: skip
+        candidate=line[0],
+        outcome=Outcome.INCONCLUSIVE,
+        why="the line's first end",
+        ratio_to_first=1.0,
+        interval=(1.0, 1.0),
+    )
     ends = (
         (line[: low + 1], first, verdicts.get(line[low])),
         (line[high:], verdicts.get(line[high]), verdicts.get(line[-1])),

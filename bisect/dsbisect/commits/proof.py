@@ -67,14 +67,20 @@ def prove(
     """Every comparison that can be made; one that cannot says why. None needs another's result."""
     swaps = (
         _Swap(
-            case=case, supply=supply,
-            title=f"{case.last} without the culprit", onto=case.bad, reverse=True,
+            case=case,
+            supply=supply,
+            title=f"{case.last} without the culprit",
+            onto=case.bad,
+            reverse=True,
         ),
         _Swap(
-            case=case, supply=supply,
-            title=f"{case.first} with the culprit", onto=case.good, reverse=False,
+            case=case,
+            supply=supply,
+            title=f"{case.first} with the culprit",
+            onto=case.good,
+            reverse=False,
         ),
-    )  # fmt: skip
+    )
     first = [name for swap in swaps for name in swap.begin()]
     if several is None:
         before, after = (
@@ -129,11 +135,17 @@ def equal_ends(boundary: Boundary, ends: Comparison, level: float) -> Boundary:
     )
     return boundary.model_copy(
         update={
-            "direction": "none", "shape": "ends", "effect": 1.0, "suspects": (), "chances": {},
+            "direction": "none",
+            "shape": "ends",
+            "effect": 1.0,
+            "suspects": (),
+            "chances": {},
             "step_chances": {},
-            "smallest_visible_pct": visible, "confidence": chance, "summary": summary,
+            "smallest_visible_pct": visible,
+            "confidence": chance,
+            "summary": summary,
         }
-    )  # fmt: skip
+    )
 
 
 def _layouts(
@@ -156,15 +168,23 @@ def _layouts(
         step = several.measure(*names)
     except (CandidateError, InconclusiveError) as error:
         return Comparison(
-            title=title, before=before, after=after, outcome="unknown",
+            title=title,
+            before=before,
+            after=after,
+            outcome="unknown",
             note=error.message.splitlines()[0],
-        )  # fmt: skip
+        )
     return pooled(
-        step, several.step, title=title, before=before, after=after, metric=several.metric,
+        step,
+        several.step,
+        title=title,
+        before=before,
+        after=after,
+        metric=several.metric,
         builds=tuple(
             supply.origins[name] for side in names for name in side if name in supply.origins
         ),
-    )  # fmt: skip
+    )
 
 
 def pooled(

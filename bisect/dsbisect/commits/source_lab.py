@@ -71,9 +71,14 @@ def source_lab(
         keep=ask.keep,
     )
     with open_lab(
-        conditions, supply, candidates,
-        engine=supply.engine, store=store, watcher=watcher, notes=common.notes,
-    ) as laboratory:  # fmt: skip
+        conditions,
+        supply,
+        candidates,
+        engine=supply.engine,
+        store=store,
+        watcher=watcher,
+        notes=common.notes,
+    ) as laboratory:
         yield laboratory
 
 

@@ -127,9 +127,12 @@ class _Tags:
             raise UsageError(f"--between {between}: not a range", hint="--between A..B")
         tips, oldest = self._between(ends_of["one"], ends_of["other"])
         commits = self.repository.git.must(
-            "rev-list", "--topo-order", *tips.values(), f"^{oldest}",
+            "rev-list",
+            "--topo-order",
+            *tips.values(),
+            f"^{oldest}",
             what=f"list the commits of {between}",
-        ).split()  # fmt: skip
+        ).split()
         return between, tuple(commits)
 
     def _between(self, first_end: str, second: str) -> tuple[dict[str, str], str]:

@@ -233,9 +233,12 @@ def _text(log: Path | None) -> str:
 def _failed(error: CandidateError, so_far: BuildResult, took_s: float) -> ProbeStep:
     answered = isinstance(error, InstanceError) and error.answered
     outcome = BuildResult(
-        built=so_far.built, starts=answered, why_not=_line(error), log=str(error.log or ""),
+        built=so_far.built,
+        starts=answered,
+        why_not=_line(error),
+        log=str(error.log or ""),
         seconds=round(so_far.seconds + took_s, 1),
-    )  # fmt: skip
+    )
     return ProbeStep(outcome=outcome, lasting=_lasts(error))
 
 

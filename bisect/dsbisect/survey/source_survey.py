@@ -158,11 +158,17 @@ class _Line:
         no_attempt = Attempt(toolchain="", outcome=self.refused)
         best = max(attempts, key=lambda attempt: attempt.outcome.reached, default=no_attempt)
         return SourceResult(
-            place=self.place, source=self.source, commit=self.commit, product=self.product,
-            version=self.version, shows=self.shows, known=known,
-            toolchain=best.toolchain, outcome=best.outcome,
+            place=self.place,
+            source=self.source,
+            commit=self.commit,
+            product=self.product,
+            version=self.version,
+            shows=self.shows,
+            known=known,
+            toolchain=best.toolchain,
+            outcome=best.outcome,
             before=tuple(attempt for attempt in attempts if attempt is not best),
-        )  # fmt: skip
+        )
 
 
 def run_survey(survey: Survey, engine: Engine, listener: SurveyListener) -> Iterator[SourceResult]:

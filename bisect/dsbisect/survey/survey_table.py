@@ -30,9 +30,14 @@ class SurveyTable:
         facts = (str(column.read(outcome.facts) or "").replace(NARROW, "") for column in self.facts)
         before = " (before)" if result.known and outcome.seconds else ""
         return (
-            result.source, result.toolchain or "none fits", ", ".join(result.shows), *stages,
-            *facts, f"{outcome.seconds / 60:.1f}{before}", note_of(result),
-        )  # fmt: skip
+            result.source,
+            result.toolchain or "none fits",
+            ", ".join(result.shows),
+            *stages,
+            *facts,
+            f"{outcome.seconds / 60:.1f}{before}",
+            note_of(result),
+        )
 
     def rows(self, findings: Iterable[SourceResult]) -> list[tuple[str, ...]]:
         return [self.head, *map(self.row, findings)]

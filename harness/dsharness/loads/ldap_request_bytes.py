@@ -26,9 +26,7 @@ VALUE_MASK = "Y" * 12
 GROUP_MASK = "group" + DIGITS * "X"
 
 _SCOPES = {"base": ldap3.BASE, "one": ldap3.LEVEL, "subtree": ldap3.SUBTREE}
-_CHANGES = {
-    "replace": ldap3.MODIFY_REPLACE, "add": ldap3.MODIFY_ADD, "delete": ldap3.MODIFY_DELETE,
-}  # fmt: skip
+_CHANGES = {"replace": ldap3.MODIFY_REPLACE, "add": ldap3.MODIFY_ADD, "delete": ldap3.MODIFY_DELETE}
 
 
 # Stands in an encoded request for the name that ldapload gives each operation, and how its file
@@ -62,11 +60,17 @@ class _Nobodies:
 def encoded(step: LdapStep, site: Site) -> bytes:
     """A request with masks where each one has a name or a value."""
     texts = {
-        "user": USER_MASK, "user_dn": f"uid={USER_MASK},{site.people}",
-        "group_dn": f"cn={GROUP_MASK},{site.people}", "value": VALUE_MASK,
-        "new_dn": f"uid={VALUE_MASK},{site.people}", "people": site.people, "suffix": site.suffix,
-        "manager": site.manager, "nobodies": _Nobodies(), **SHARED_MASKS,
-    }  # fmt: skip
+        "user": USER_MASK,
+        "user_dn": f"uid={USER_MASK},{site.people}",
+        "group_dn": f"cn={GROUP_MASK},{site.people}",
+        "value": VALUE_MASK,
+        "new_dn": f"uid={VALUE_MASK},{site.people}",
+        "people": site.people,
+        "suffix": site.suffix,
+        "manager": site.manager,
+        "nobodies": _Nobodies(),
+        **SHARED_MASKS,
+    }
     base, filter_, value = (text.format_map(texts) for text in (step.base, step.filter, step.value))
     match step.kind:
         case RequestKind.WAIT | RequestKind.CONNECT | RequestKind.IMPORT_TASK:
@@ -92,9 +96,17 @@ def encoded(step: LdapStep, site: Site) -> bytes:
 
 def _search(step: LdapStep, base: str, filter_: str) -> Any:  # noqa: ANN401 - ldap3 is untyped
     return search_operation(
-        base, filter_, _SCOPES[step.scope], ldap3.DEREF_NEVER, list(step.attributes),
-        0, 0, False, False, False,
-    )  # fmt: skip
+        base,
+        filter_,
+        _SCOPES[step.scope],
+        ldap3.DEREF_NEVER,
+        list(step.attributes),
+        0,
+        0,
+        False,
+        False,
+        False,
+    )
 
 
 def _bind(step: LdapStep, dn: str, site: Site) -> Any:  # noqa: ANN401 - ldap3 is untyped
@@ -108,11 +120,14 @@ def _bind(step: LdapStep, dn: str, site: Site) -> Any:  # noqa: ANN401 - ldap3 i
 
 
 _NAMES = {
-    RequestKind.SEARCH: "searchRequest", RequestKind.COMPARE: "compareRequest",
-    RequestKind.MODIFY: "modifyRequest", RequestKind.ADD: "addRequest",
-    RequestKind.RENAME: "modDNRequest", RequestKind.DELETE: "delRequest",
+    RequestKind.SEARCH: "searchRequest",
+    RequestKind.COMPARE: "compareRequest",
+    RequestKind.MODIFY: "modifyRequest",
+    RequestKind.ADD: "addRequest",
+    RequestKind.RENAME: "modDNRequest",
+    RequestKind.DELETE: "delRequest",
     RequestKind.BIND: "bindRequest",
-}  # fmt: skip
+}
 
 
 def _simple(dn: str, password: str) -> Any:  # noqa: ANN401 - ldap3 is untyped

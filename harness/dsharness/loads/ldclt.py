@@ -75,9 +75,18 @@ class Ldclt:
         else:
             arguments = _lookups(users, directory)
         load = [
-            "ldclt", "-h", endpoint.host, "-p", str(endpoint.port), "-n", str(users.threads),
-            *_flags(extent), "-e", "sampinterval=1,timestamp", *arguments,
-        ]  # fmt: skip
+            "ldclt",
+            "-h",
+            endpoint.host,
+            "-p",
+            str(endpoint.port),
+            "-n",
+            str(users.threads),
+            *_flags(extent),
+            "-e",
+            "sampinterval=1,timestamp",
+            *arguments,
+        ]
         bound_s = math.ceil(extent.limit_s + self.grace_s)
         hidden = [] if isinstance(directory, OwnDirectory) else ["sh", "-c", HIDE, "sh"]
         bound = ["timeout", "--kill-after=5", str(bound_s)]

@@ -49,10 +49,13 @@ Mechanism = Literal["simple", "plain", "external"]
 
 WRITES = frozenset(
     {
-        RequestKind.MODIFY, RequestKind.ADD, RequestKind.RENAME, RequestKind.DELETE,
+        RequestKind.MODIFY,
+        RequestKind.ADD,
+        RequestKind.RENAME,
+        RequestKind.DELETE,
         RequestKind.IMPORT_TASK,
     }
-)  # fmt: skip
+)
 
 # Without control characters: no name or value of a request has a NUL.
 Template = Annotated[str, Field(max_length=65536, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
@@ -121,14 +124,16 @@ class LdapStep(Value):
     )
 
     mechanism: Mechanism = Field(
-        default="simple", exclude_if=lambda mechanism: mechanism == "simple",
+        default="simple",
+        exclude_if=lambda mechanism: mechanism == "simple",
         description="of a bind: by SASL with name and password, or as who opened the socket",
-    )  # fmt: skip
+    )
 
     imports: Literal["users", "suffix"] = Field(
-        default="users", exclude_if=lambda imports: imports == "users",
+        default="users",
+        exclude_if=lambda imports: imports == "users",
         description="all of the workload's `imported` users, or the entry of their suffix alone",
-    )  # fmt: skip
+    )
 
     def __str__(self) -> str:
         """`search, filter (uid={user}), entries 1`: what is not as by default."""
@@ -275,9 +280,10 @@ class Disturber(Value):
 
     connections: PositiveInt = Field(default=1, le=64, description="each with one request")
     over: LdapTransport | None = Field(
-        default=None, exclude_if=lambda over: over is None,
+        default=None,
+        exclude_if=lambda over: over is None,
         description="how its connections reach the server; by default as the load's own",
-    )  # fmt: skip
+    )
     requests: tuple[LdapRequest, ...] = Field(min_length=1)
 
     def __str__(self) -> str:

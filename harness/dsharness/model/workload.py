@@ -51,9 +51,10 @@ class WorkloadBase(Value):
     id: Identifier
     title: str
     file: SkipJsonSchema[str | None] = Field(
-        default=None, exclude_if=lambda file: file is None,
+        default=None,
+        exclude_if=lambda file: file is None,
         description="what `--workload` takes, if it is no part of a matrix; set by the loader",
-    )  # fmt: skip
+    )
     threads: Connections = 4
     warmup_s: PositiveInt = Field(
         default=1,
@@ -142,9 +143,10 @@ class ScheduledWorkload(WorkloadBase):
     """A load that may begin its operations by a schedule."""
 
     scheduled: PerSecond | None = Field(
-        default=None, description="operations begun in a second, whatever waits; by default as "
-        "many as are answered"
-    )  # fmt: skip
+        default=None,
+        description="operations begun in a second, whatever waits; by default as "
+        "many as are answered",
+    )
 
     @property
     def rate(self) -> float | None:
@@ -232,44 +234,54 @@ class LdaploadWorkload(DirectoryWorkload):
         default="manager", description="who its connections are: a user's rights are asked for"
     )
     over: LdapTransport = Field(
-        default=LdapTransport.LDAP, exclude_if=lambda over: over is LdapTransport.LDAP,
+        default=LdapTransport.LDAP,
+        exclude_if=lambda over: over is LdapTransport.LDAP,
         description="how its connections reach the server",
-    )  # fmt: skip
+    )
     plugins: tuple[DirectoryPlugin, ...] = Field(
-        default=(), exclude_if=lambda plugins: not plugins,
+        default=(),
+        exclude_if=lambda plugins: not plugins,
         description="of 389-ds that are switched on before the directory is filled",
-    )  # fmt: skip
+    )
     groups: NumberOrZero = Field(default=0, description="that the directory holds too ...")
     members: NumberOrZero = Field(default=0, description="... and of its users in each of them")
     photo_bytes: NonNegativeInt = Field(
         default=0, le=1 << 20, description="of a `jpegPhoto` in each user's entry"
     )
     imported: NonNegativeInt = Field(
-        default=0, le=1_000_000, exclude_if=lambda imported: not imported,
+        default=0,
+        le=1_000_000,
+        exclude_if=lambda imported: not imported,
         description="users that each task of `kind: import-task` imports",
-    )  # fmt: skip
+    )
     requests: tuple[LdapRequest, ...] = Field(min_length=1)
     scheduled: PerSecond | None = Field(
-        default=None, description="requests begun in a second, whatever waits; by default as many "
-        "as are answered"
-    )  # fmt: skip
+        default=None,
+        description="requests begun in a second, whatever waits; by default as many "
+        "as are answered",
+    )
 
     scheduled_pct: PositiveFloat | None = Field(
-        default=None, le=100, exclude_if=lambda pct: pct is None,
+        default=None,
+        le=100,
+        exclude_if=lambda pct: pct is None,
         description="a rate as a share of what the slower end of a search answers in a closed "
         "loop, which is measured first; not together with `scheduled`",
-    )  # fmt: skip
+    )
     pauses_ms: tuple[NonNegativeFloat, ...] = Field(
-        default=(), max_length=100, exclude_if=lambda pauses: not pauses,
+        default=(),
+        max_length=100,
+        exclude_if=lambda pauses: not pauses,
         description="on a connection after an answer; one of them is drawn for each operation",
-    )  # fmt: skip
+    )
     disturber: Disturber | None = Field(
         default=None, description="what other connections ask for meanwhile"
     )
     control: Identifier | None = Field(
-        default=None, exclude_if=lambda control: control is None,
+        default=None,
+        exclude_if=lambda control: control is None,
         description="the same load whose disturber is harmless; a report compares both",
-    )  # fmt: skip
+    )
 
     def sized(self, users: int) -> Self:
         """Groups of all users are then groups of so many, and its control is as large."""
@@ -333,10 +345,15 @@ class LdaploadWorkload(DirectoryWorkload):
         )
         passwords = self.distinct_users if binds else 1
         return DirectoryContent(
-            number=self.users, passwords=passwords, groups=self.groups, members=self.members,
-            photo_bytes=self.photo_bytes, encrypted=any(each.encrypted for each in self._ways),
-            plugins=tuple(sorted(set(self.plugins))), imported=self.imported,
-        )  # fmt: skip
+            number=self.users,
+            passwords=passwords,
+            groups=self.groups,
+            members=self.members,
+            photo_bytes=self.photo_bytes,
+            encrypted=any(each.encrypted for each in self._ways),
+            plugins=tuple(sorted(set(self.plugins))),
+            imported=self.imported,
+        )
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there, waiting without a clock, and impossible requests."""

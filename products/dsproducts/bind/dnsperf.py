@@ -87,13 +87,35 @@ class Dnsperf:
         if isinstance(extent, Schedule):
             pace, limit_s = ["-Q", f"{extent.per_second:g}"], extent.seconds
         dnsperf = [
-            "dnsperf", "-f", "inet", "-m", load.transport,
-            "-s", endpoint.host, "-p", str(endpoint.port),
-            "-T", str(load.threads), "-c", str(load.clients), "-q", str(load.outstanding),
-            "-t", str(load.timeout_s), "-b", str(load.buffer_kb),
-            "-l", f"{limit_s:g}", *once, *pace,
-            "-W", "-O", "suppress=timeouts", "-O", "latency-histogram",
-        ]  # fmt: skip
+            "dnsperf",
+            "-f",
+            "inet",
+            "-m",
+            load.transport,
+            "-s",
+            endpoint.host,
+            "-p",
+            str(endpoint.port),
+            "-T",
+            str(load.threads),
+            "-c",
+            str(load.clients),
+            "-q",
+            str(load.outstanding),
+            "-t",
+            str(load.timeout_s),
+            "-b",
+            str(load.buffer_kb),
+            "-l",
+            f"{limit_s:g}",
+            *once,
+            *pace,
+            "-W",
+            "-O",
+            "suppress=timeouts",
+            "-O",
+            "latency-histogram",
+        ]
         bound_s = math.ceil(limit_s) + load.timeout_s + END_S
         run = ["sh", "-c", _RUN, "sh", f"{folder}/{QUERIES_FILE}", str(queries)]
         return ["timeout", "--kill-after=5", str(bound_s), *run, *dnsperf]

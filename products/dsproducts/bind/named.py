@@ -228,8 +228,19 @@ def _answered(endpoint: Endpoint, number: int, transport: str) -> bool:
     """Whether one name is answered as the zone has it, with authority."""
     name = DnsEndpoint(port=endpoint.port).name(number)
     done = box_of(endpoint).execute(
-        "dig", f"@{endpoint.host}", "-p", str(endpoint.port), name, "A", transport,
-        "+norecurse", "+tries=1", "+time=2", "+noall", "+comments", "+answer",
+        "dig",
+        f"@{endpoint.host}",
+        "-p",
+        str(endpoint.port),
+        name,
+        "A",
+        transport,
+        "+norecurse",
+        "+tries=1",
+        "+time=2",
+        "+noall",
+        "+comments",
+        "+answer",
         keep_bytes=MOST_BYTES,
-    )  # fmt: skip
+    )
     return done.ok and is_answer(done.stdout, name, address(number))

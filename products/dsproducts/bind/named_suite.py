@@ -74,13 +74,22 @@ def served(
     system, as_root = Bind(), bool(capabilities)
     capabilities = (*capabilities, *ROOT) if as_root else ()
     with service_box(
-        tools, reference, system, purpose=purpose, volumes=volumes, capabilities=capabilities,
+        tools,
+        reference,
+        system,
+        purpose=purpose,
+        volumes=volumes,
+        capabilities=capabilities,
         user=None if as_root else USER,
-    ) as service:  # fmt: skip
+    ) as service:
         yield NamedService(
-            tools=tools, system=system, box=service.box, shared=service.shared,
-            began_at=service.began_at, as_root=as_root,
-        )  # fmt: skip
+            tools=tools,
+            system=system,
+            box=service.box,
+            shared=service.shared,
+            began_at=service.began_at,
+            as_root=as_root,
+        )
 
 
 class NamedSuite:
@@ -144,10 +153,13 @@ class NamedSuite:
         del evidence
         return (
             server_step(
-                Gate.WORKS, "zone", 20, "asking for names of a zone, before and after a restart",
+                Gate.WORKS,
+                "zone",
+                20,
+                "asking for names of a zone, before and after a restart",
                 partial(self._zone, sides, tools),
             ),
-        )  # fmt: skip
+        )
 
     def _zone(self, sides: Sides, tools: StepTools) -> Sequence[Check]:
         with served(tools, self.filled(tools, sides.patched), purpose="zone") as server:
@@ -202,9 +214,19 @@ def as_warning(check: Check) -> Check:
 def absent_check(server: NamedService) -> Check:
     """A name that the zone has not must not be answered."""
     output = server.box.execute(
-        "dig", "@127.0.0.1", "-p", str(server.system.port), ABSENT, "A",
-        "+norecurse", "+tries=1", "+time=2", "+noall", "+comments", "+answer",
-    )  # fmt: skip
+        "dig",
+        "@127.0.0.1",
+        "-p",
+        str(server.system.port),
+        ABSENT,
+        "A",
+        "+norecurse",
+        "+tries=1",
+        "+time=2",
+        "+noall",
+        "+comments",
+        "+answer",
+    )
     if "status: NXDOMAIN" in output.stdout:
         sentence = f"{ABSENT}, which the zone has not, is answered with NXDOMAIN"
         return _check(Gate.WORKS, "absent-name", Status.PASSED, sentence)

@@ -193,16 +193,23 @@ def _row(
         volumes = ((folder, FOLDER, "ro"),)
         with (
             running(
-                lab.engine, images[measured.authority].reference, *_named("authority"),
-                purpose=f"authority-{row}", log=log, keep=lab.keep,
+                lab.engine,
+                images[measured.authority].reference,
+                *_named("authority"),
+                purpose=f"authority-{row}",
+                log=log,
+                keep=lab.keep,
                 options=replace(confined, volumes=volumes, extra=LOW_PORTS),
             ) as authority,
             running(
-                lab.engine, loader.reference, "sleep", "infinity",
-                purpose=f"load-{row}", log=log, keep=lab.keep,
+                lab.engine,
+                loader.reference,
+                purpose=f"load-{row}",
+                log=log,
+                keep=lab.keep,
                 options=Options(network=f"container:{authority.name}", volumes=volumes),
             ) as client,
-        ):  # fmt: skip
+        ):
             resolver = replace(confined, network=f"container:{authority.name}", volumes=volumes)
             figures_by_phase: dict[ResolverPhase, PhaseFigures] = {}
             with _resolver(lab, images[row].reference, row, resolver, log) as (box, encrypts):
@@ -244,15 +251,23 @@ def _resolver(
 ) -> Iterator[tuple[Container, bool]]:
     """A running resolver, and whether it speaks TLS: older ones refuse a configuration with it."""
     with running(
-        lab.engine, reference, "sleep", "infinity",
-        purpose=f"probe-{row}", log=log, options=replace(options, network="none"),
-    ) as probe:  # fmt: skip
+        lab.engine,
+        reference,
+        purpose=f"probe-{row}",
+        log=log,
+        options=replace(options, network="none"),
+    ) as probe:
         checked = probe.execute("named-checkconf", f"{FOLDER}/encrypting.conf")
     config = "encrypting" if checked.ok else "resolver"
     with running(
-        lab.engine, reference, *_named(config),
-        purpose=f"resolver-{row}", log=log, options=options, keep=lab.keep,
-    ) as box:  # fmt: skip
+        lab.engine,
+        reference,
+        *_named(config),
+        purpose=f"resolver-{row}",
+        log=log,
+        options=options,
+        keep=lab.keep,
+    ) as box:
 
         def answers() -> bool | None:
             if not box.running:

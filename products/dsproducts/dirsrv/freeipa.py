@@ -35,9 +35,19 @@ INSTALL_LIMIT_S = 2400.0
 
 # What podman grants by default, and NET_ADMIN for an address on the container's own loopback.
 INSTALLING = (
-    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_ADMIN", "NET_BIND_SERVICE",
-    "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
-)  # fmt: skip
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "NET_ADMIN",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+)
 IDENTITY = ("--hostname", HOSTNAME, "--add-host", f"{HOSTNAME}:{ADDRESS}")
 # Volumes of the image would be left out of the golden state: a commit keeps the root file system
 # only. Ignored, /data is an ordinary folder of it. The image's own entry point goes too.
@@ -81,13 +91,21 @@ class IpaDirectory(ns_slapd.NsSlapd):
             shm="512m",
             volumes=((shared, SHARED_FOLDER, "rw"),),
             extra=(
-                *IDENTITY, *PLAIN_IMAGE, "--systemd", "false",
-                "--tmpfs", "/run/dirsrv:mode=1777", "--tmpfs", "/run/lock/dirsrv:mode=1777",
-                "--tmpfs", "/tmp:mode=1777",  # noqa: S108 - the container's
+                *IDENTITY,
+                *PLAIN_IMAGE,
+                "--systemd",
+                "false",
+                "--tmpfs",
+                "/run/dirsrv:mode=1777",
+                "--tmpfs",
+                "/run/lock/dirsrv:mode=1777",
+                "--tmpfs",
+                "/tmp:mode=1777",  # noqa: S108 - the container's
                 # The namespace's own rule instead of a capability: 389 needs no privilege here.
-                "--sysctl", "net.ipv4.ip_unprivileged_port_start=389",
+                "--sysctl",
+                "net.ipv4.ip_unprivileged_port_start=389",
             ),
-        )  # fmt: skip
+        )
 
     def serve_command(self) -> tuple[str, ...]:
         return ("sh", "-c", SERVE, "sh", *ns_slapd.serve_command(CONFIG_FOLDER, PID_FILE))
@@ -122,10 +140,12 @@ def install_error(box: Container, why: str, install_log: str) -> InstanceError:
     return InstanceError(
         f"the installation of {HOSTNAME} failed: {why}"
         + (f"; its last output: {last[-1].strip()}" if last else ""),
-        hint="the log has the end of " + install_log + "; `--keep` keeps the container"
+        hint="the log has the end of "
+        + install_log
+        + "; `--keep` keeps the container"
         + ("; this machine has cgroup v1, which systemd 256 and later refuse" if old else ""),
         log=box.log,
-    )  # fmt: skip
+    )
 
 
 INIT = "/usr/local/sbin/init"
@@ -134,10 +154,24 @@ EXIT_CODE = "/run/ipa/exit_code"  # the image's first-start unit leaves the inst
 
 # Both passwords come from the environment, as the image's documentation has it.
 INSTALL = (
-    "ipa-server-install", "--unattended", "--realm", REALM, "--domain", DOMAIN,
-    "--hostname", HOSTNAME, "--ip-address", ADDRESS, "--no-host-dns",
-    "--no-ntp", "--skip-mem-check", "--no-ui-redirect", "--no-ssh", "--no-sshd", "--no-pkinit",
-)  # fmt: skip
+    "ipa-server-install",
+    "--unattended",
+    "--realm",
+    REALM,
+    "--domain",
+    DOMAIN,
+    "--hostname",
+    HOSTNAME,
+    "--ip-address",
+    ADDRESS,
+    "--no-host-dns",
+    "--no-ntp",
+    "--skip-mem-check",
+    "--no-ui-redirect",
+    "--no-ssh",
+    "--no-sshd",
+    "--no-pkinit",
+)
 
 
 class FreeIpa(IpaDirectory):
@@ -166,9 +200,11 @@ class FreeIpa(IpaDirectory):
 
         try:
             status = wait_until(
-                probe, Deadline.after(self._limit_s),
-                what="FreeIPA's installation", pause_s=self._pause_s,
-            )  # fmt: skip
+                probe,
+                Deadline.after(self._limit_s),
+                what="FreeIPA's installation",
+                pause_s=self._pause_s,
+            )
         except DeadlineError as error:
             raise install_error(box, error.message, INSTALL_LOG) from error
         if status != 0:

@@ -68,9 +68,12 @@ class DirsrvTree(Dirsrv):
             "cat", f"{DATA}/data/template-dse.ldif", what="read the tree's template"
         )
         box.must(
-            "sh", "-c", PREPARE, what="lay out the directory",
+            "sh",
+            "-c",
+            PREPARE,
+            what="lay out the directory",
             stdin=filled(template, {**self.tokens(), "db_lib": library}),
-        )  # fmt: skip
+        )
         self.bring_files(box, seed.holds(DirectoryContent))
 
     def add_users(self, socket: Path, number: int, progress: Progress) -> None:
@@ -94,9 +97,12 @@ class DirsrvTree(Dirsrv):
         rest = range(1, number)
         try:
             add_entries(
-                socket, self.site, rest, workers=WORKERS,
+                socket,
+                self.site,
+                rest,
+                workers=WORKERS,
                 add=lambda directory, user: directory.add_hashed_user(user, hashes[user]),
-            )  # fmt: skip
+            )
             with connect(socket, self.site) as directory:
                 for user in rest[:: max(1, number // PROVED)]:
                     directory.check_user(user)

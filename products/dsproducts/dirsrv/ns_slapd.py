@@ -26,13 +26,7 @@ from dsharness.systems.ldap.directory_system import (
     hashed,
     socket_of,
 )
-from dsharness.systems.system import (
-    SHARED_FOLDER,
-    Endpoint,
-    OfferedScheme,
-    SchemeChange,
-    Seed,
-)
+from dsharness.systems.system import SHARED_FOLDER, Endpoint, OfferedScheme, SchemeChange, Seed
 from dsproducts.dirsrv.password_trials import (
     DEFAULT_SCHEME,
     SCHEMES,
@@ -119,17 +113,21 @@ def serve_command(config_folder: str, pid_file: str, program: str = "ns-slapd") 
 def move_socket(box: Container, config_folder: str) -> None:
     """Let a stopped server listen in the folder that the lab shares with its container."""
     box.must(
-        "sed", "-i",
+        "sed",
+        "-i",
         f"s#^nsslapd-ldapifilepath:.*#nsslapd-ldapifilepath: {SHARED_FOLDER}/{SOCKET_NAME}#",
         f"{config_folder}/dse.ldif",
         what="move the server's socket to the shared folder",
-    )  # fmt: skip
+    )
     # 3.3's dscreate leaves the schema file to root; a server that is not root then ends without
     # a word.
     box.must(
-        "chown", "-R", f"--reference={config_folder}", config_folder,
+        "chown",
+        "-R",
+        f"--reference={config_folder}",
+        config_folder,
         what="give the server its configuration",
-    )  # fmt: skip
+    )
 
 
 def _chosen(settings: Settings, option: str) -> Mapping[str, str]:
@@ -152,12 +150,15 @@ PLUGINS = "cn=plugins,cn=config"
 SWITCHED: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "memberof": (
         "cn=MemberOf Plugin",
-        {"memberOfGroupAttr": "member", "memberOfAttr": "memberOf",
-         "memberOfAutoAddOC": "nsMemberOf"},
+        {
+            "memberOfGroupAttr": "member",
+            "memberOfAttr": "memberOf",
+            "memberOfAutoAddOC": "nsMemberOf",
+        },
     ),
     "changelog": ("cn=Retro Changelog Plugin", {}),
     DNA: ("cn=Distributed Numeric Assignment Plugin", {}),
-}  # fmt: skip
+}
 
 
 def switch_on(directory: Directory, plugins: Sequence[str]) -> None:
@@ -206,9 +207,11 @@ def replica_of(directory: Directory) -> str:
 def _number_users(directory: Directory, plugin: str) -> None:
     """New users are to have a number of their own, which is looked for in an index."""
     index = {
-        "objectClass": ["top", "nsIndex"], "cn": [NUMBER],
-        "nsSystemIndex": ["false"], "nsIndexType": ["eq"],
-    }  # fmt: skip
+        "objectClass": ["top", "nsIndex"],
+        "cn": [NUMBER],
+        "nsSystemIndex": ["false"],
+        "nsIndexType": ["eq"],
+    }
     directory.add(f"cn={NUMBER},cn=index,{BACKEND}", index)
     directory.add(
         f"cn=numbers,{plugin}",

@@ -84,11 +84,15 @@ def spreads(samples: Sequence[Sample]) -> tuple[MetricSpread, ...]:
             values_by_metric.setdefault((name, measurement.unit), []).append(measurement.value)
     return tuple(
         MetricSpread(
-            name=name, unit=unit, median=statistics.median(values), low=min(values),
-            high=max(values), samples=len(values),
+            name=name,
+            unit=unit,
+            median=statistics.median(values),
+            low=min(values),
+            high=max(values),
+            samples=len(values),
         )
         for (name, unit), values in values_by_metric.items()
-    )  # fmt: skip
+    )
 
 
 def _group(samples: Sequence[Sample]) -> MeasuredGroup:

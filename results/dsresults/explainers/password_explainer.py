@@ -157,9 +157,15 @@ def contrasts(comparison: ComparisonTable) -> Iterator[Contrast]:
                 continue
             library, hashing = _hashing(comparison.candidate(candidate).product, stored)
             yield Contrast(
-                few=few, many=many, with_few=with_few, with_many=with_many, stored=stored,
-                ratio=ratio, library=library, hashing=hashing,
-            )  # fmt: skip
+                few=few,
+                many=many,
+                with_few=with_few,
+                with_many=with_many,
+                stored=stored,
+                ratio=ratio,
+                library=library,
+                hashing=hashing,
+            )
 
 
 def avoids_hashing(comparison: ComparisonTable, column: Column, candidate: str) -> bool:

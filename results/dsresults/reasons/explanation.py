@@ -230,9 +230,10 @@ def _next_to_control(column: Column, calm: Column) -> Iterator[tuple[str, float,
                 f"{name}: {figure(LATENCY_P99, value)}, {figure(RATE, observed.rate_per_s or 0)}, "
                 f"{counted(observed.valid, 'run')}"
                 for name, value, observed in (
-                    (column.workload_id, p99, loud), (calm.workload_id, quiet_p99, quiet),
+                    (column.workload_id, p99, loud),
+                    (calm.workload_id, quiet_p99, quiet),
                 )
-            )  # fmt: skip
+            )
             yield loud.candidate, p99, quiet_p99, f"{loud.candidate}: {words}"
 
 

@@ -20,9 +20,14 @@ from dsresults.report.report_data import ReportData
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)
 TWICE = 2  # as large as drawn, for sharp letters
 LIMIT_S = 60.0
 
@@ -67,10 +72,16 @@ def _photograph(browser: str, drawing: Path, picture: Chart) -> None:
     size = f"{round((AREA.width + 20) * TWICE)},{round((picture.height + 12) * TWICE)}"
     with tempfile.TemporaryDirectory(prefix="dsbisect-figures-") as profile:
         done = run(
-            [browser, *OPTIONS, f"--user-data-dir={profile}", f"--window-size={size}",
-             f"--screenshot={taken.absolute()}", drawing.absolute().as_uri()],
+            [
+                browser,
+                *OPTIONS,
+                f"--user-data-dir={profile}",
+                f"--window-size={size}",
+                f"--screenshot={taken.absolute()}",
+                drawing.absolute().as_uri(),
+            ],
             deadline=Deadline.after(LIMIT_S),
-        )  # fmt: skip
+        )
     if not done.ok or not taken.is_file():
         raise ToolMissingError(
             f"{browser} took no picture of {drawing}: {done.stderr.strip()[-200:]}",

@@ -27,14 +27,7 @@ from dsharness.model import (
 from dsharness.model.stored_password import parse_stored, stored_in
 from dsharness.progress import Progress
 from dsharness.systems.boxed_server import BoxedServer
-from dsharness.systems.ldap.directory import (
-    Directory,
-    Site,
-    Users,
-    add_entries,
-    connect,
-    photo,
-)
+from dsharness.systems.ldap.directory import Directory, Site, Users, add_entries, connect, photo
 from dsharness.systems.system import Endpoint, Look, OfferedScheme, Part, Seed, TakenPart
 
 SOCKET_NAME = "ldapi"
@@ -237,9 +230,12 @@ class DirectorySystem(BoxedServer):
             _check_user(directory, 0, taken)
         progress(f"adding {number} users with {taken.part.title} of {taken.giver}")
         add_entries(
-            socket, self.site, range(1, number), workers=WORKERS,
+            socket,
+            self.site,
+            range(1, number),
+            workers=WORKERS,
             add=lambda directory, each: directory.add_hashed_user(each, values[each]),
-        )  # fmt: skip
+        )
 
     def give(self, endpoint: Endpoint, seed: Seed, part: Part) -> tuple[str, ...]:
         """The stored value of each user with a password."""

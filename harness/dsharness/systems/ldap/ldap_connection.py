@@ -18,9 +18,9 @@ from ldap3.core.exceptions import LDAPException
 # five bits alone, and does not ask whether a value ends before the one that it is in.
 NUMBER, ENUMERATED = 0x02, 0x0A
 SIMPLE_TAGS = frozenset({0x01, NUMBER, 0x04, ENUMERATED, 0x87, 0x8A, 0x8B})
-NESTING_TAGS = frozenset({
-    0x30, 0x31, 0x61, 0x64, 0x65, 0x67, 0x69, 0x6B, 0x6D, 0x6F, 0x73, 0x78, 0xA0, 0xA3,
-})  # fmt: skip
+NESTING_TAGS = frozenset(
+    {0x30, 0x31, 0x61, 0x64, 0x65, 0x67, 0x69, 0x6B, 0x6D, 0x6F, 0x73, 0x78, 0xA0, 0xA3}
+)
 NUMBER_DEPTHS = {NUMBER: 1, ENUMERATED: 2}  # the message's number and the result's code
 DEEPEST, NUMBER_BYTES, LENGTH_BYTES = 8, 4, 4
 ENTRY, REFERENCE = "searchResEntry", "searchResRef"
@@ -37,9 +37,14 @@ def connection_to(
 ) -> Any:  # noqa: ANN401 - ldap3 is untyped
     """A connection that is not open yet. A search's response holds entries and nothing else."""
     connection: Any = ldap3.Connection(
-        server, dn, password, auto_referrals=False, auto_range=False,
-        receive_timeout=limit_s, raise_exceptions=raise_exceptions,
-    )  # fmt: skip
+        server,
+        dn,
+        password,
+        auto_referrals=False,
+        auto_range=False,
+        receive_timeout=limit_s,
+        raise_exceptions=raise_exceptions,
+    )
     receive = connection.strategy.receiving
 
     def receiving() -> list[bytes]:

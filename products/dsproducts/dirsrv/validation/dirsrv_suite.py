@@ -14,11 +14,7 @@ from dsharness.containers.container import running
 from dsharness.model import Image, SystemName
 from dsharness.paths import logs_home
 from dsproducts.dirsrv.dirsrv import PREPARE
-from dsproducts.dirsrv.validation import (
-    password_strength,
-    recovery,
-    replication,
-)
+from dsproducts.dirsrv.validation import password_strength, recovery, replication
 from dsproducts.dirsrv.validation.latency_step import single_client_step
 from dsproducts.dirsrv.validation.populated_image import populated
 from dsproducts.dirsrv.validation.population import client_users
@@ -136,9 +132,7 @@ def _in_programs(stock: Image, tools: StepTools, kinds: Sequence[str]) -> Collec
     if not texts:
         return ()
     log = logs_home() / "validate" / f"{tools.name}-messages.log"
-    with running(
-        tools.engine, stock.reference, "sleep", "infinity", purpose="messages", log=log
-    ) as box:
+    with running(tools.engine, stock.reference, purpose="messages", log=log) as box:
         answers = box.must(
             "sh", "-c", IN_PROGRAMS, "sh", *texts.values(), what="looking for messages in stock"
         ).split()
@@ -182,11 +176,14 @@ def answers_check(trace_pairs: Sequence[tuple[Traces, Traces]]) -> Check:
     if more:
         sentence = f"{more} searches that stock does by an index read every entry"
     return Gate.SAFE.check(
-        "answers", status, sentence,
-        advice="look at what no longer uses the index" if more
+        "answers",
+        status,
+        sentence,
+        advice="look at what no longer uses the index"
+        if more
         else "see whether the other result is meant",
         details=tuple(f"{kind}: {count}" for kind, count in new.items())[:SHOWN],
-    )  # fmt: skip
+    )
 
 
 def whole_reads(traces: Traces) -> int:
@@ -229,14 +226,18 @@ class DirsrvSuite:
             step("operations", 20, "searching and changing entries", suite("operations")),
             step("passwords", 30, "changing passwords under a policy", suite("passwords")),
             step(
-                "recovery", 45, "restarting the server, and killing it during writes",
+                "recovery",
+                45,
+                "restarting the server, and killing it during writes",
                 partial(recovery.run, *common),
             ),
             step(
-                "replication", 60, "replicating between a patched and a stock server",
+                "replication",
+                60,
+                "replicating between a patched and a stock server",
                 partial(replication.run, *common),
             ),
-        )  # fmt: skip
+        )
 
     def performs(self, question: SpeedQuestion, evidence: EvidenceFolder) -> tuple[Step, ...]:
         return (single_client_step(question, evidence),)
@@ -248,23 +249,27 @@ class DirsrvSuite:
         step = partial(server_step, Gate.SAFE)
         return (
             step(
-                "password-strength", 30, "comparing how stock and patched servers store passwords",
+                "password-strength",
+                30,
+                "comparing how stock and patched servers store passwords",
                 partial(
                     password_strength.strength_checks, sides, tools, accept_weaker=accept_weaker
                 ),
                 inputs=accept_weaker,
             ),
             step(
-                "existing-passwords", 15,
+                "existing-passwords",
+                15,
                 "looking at what becomes of passwords that are stored already",
                 partial(password_strength.existing_checks, sides, tools),
             ),
             step(
-                "traces", 90,
+                "traces",
+                90,
                 "searching what the servers wrote and told for secrets, stock and patched",
                 partial(compared_traces, sides, tools, evidence),
             ),
-        )  # fmt: skip
+        )
 
 
 SUITE: Suite = DirsrvSuite()

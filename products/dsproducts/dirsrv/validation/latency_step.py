@@ -152,10 +152,14 @@ class Client(Protocol):
 def single_client_step(question: SpeedQuestion, evidence: EvidenceFolder) -> Step:
     """A step of its own: it needs neither the workloads nor a laboratory."""
     return Step(
-        gate=Gate.PERFORMS, name="latency", title="comparing how long a single client waits",
-        seconds=90.0, inputs=[question.max_pairs, machine_id()], procedures=SERVED,
+        gate=Gate.PERFORMS,
+        name="latency",
+        title="comparing how long a single client waits",
+        seconds=90.0,
+        inputs=[question.max_pairs, machine_id()],
+        procedures=SERVED,
         run=judged(Gate.PERFORMS, "latency", partial(run, question, evidence)),
-    )  # fmt: skip
+    )
 
 
 def run(question: SpeedQuestion, evidence: EvidenceFolder) -> Sequence[Check]:
@@ -263,11 +267,12 @@ def latency_checks(pairs: Runs) -> Iterator[Check]:
             (*(_words(name, difference) for name, difference in of_kind.items()), *map(str, long))
         )
         yield Gate.PERFORMS.check(
-            "context-switches" if kind == SWITCHES else f"latency-{kind}", status,
+            "context-switches" if kind == SWITCHES else f"latency-{kind}",
+            status,
             f"{_title(kind)}, in {len(pairs)} pairs of runs: {sentence}",
             advice={Status.FAILED: ADVICE, Status.INCONCLUSIVE: GIVE_MORE}.get(status, ""),
             figures=_figures(pairs, kind),
-        )  # fmt: skip
+        )
 
 
 def _title(kind: str) -> str:

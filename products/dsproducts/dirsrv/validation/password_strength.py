@@ -34,11 +34,19 @@ HASHES = {
     "PBKDF2-SHA512": "SHA512",
 }
 ONCE = {
-    "SSHA": "SHA1", "SHA": "SHA1", "SSHA256": "SHA256", "SHA256": "SHA256",
+    "SSHA": "SHA1",
+    "SHA": "SHA1",
+    "SSHA256": "SHA256",
+    "SHA256": "SHA256",
     # SHA-384 is SHA-512, cut; MD5 is cheaper than SHA-1, so this is more than it is.
-    "SSHA384": "SHA512", "SHA384": "SHA512", "SSHA512": "SHA512", "SHA512": "SHA512",
-    "MD5": "SHA1", "SMD5": "SHA1", "NS-MTA-MD5": "SHA1",
-}  # fmt: skip
+    "SSHA384": "SHA512",
+    "SHA384": "SHA512",
+    "SSHA512": "SHA512",
+    "SHA512": "SHA512",
+    "MD5": "SHA1",
+    "SMD5": "SHA1",
+    "NS-MTA-MD5": "SHA1",
+}
 CRYPT = re.compile(r"^\{crypt\}\$(?P<kind>[156])\$(rounds=(?P<rounds>\d{1,9})\$)?", re.IGNORECASE)
 CRYPT_HASHES = {"1": ("SHA1", 1000), "5": ("SHA256", 5000), "6": ("SHA512", 5000)}
 DES_ROUNDS = 25  # of the oldest kind, which has no number; as if each were SHA-1
@@ -159,17 +167,22 @@ def default_check(stock_value: str, patched_value: str, *, accepted: bool) -> Ch
         f"(stock: {shown(stock.of_owasp)})"
     )
     figures: dict[str, Figure] = {
-        "stock": str(stock.stored), "patched": str(patched.stored),
-        "guess_of_stock": _figure(times), "guess_of_owasp": _figure(patched.of_owasp),
+        "stock": str(stock.stored),
+        "patched": str(patched.stored),
+        "guess_of_stock": _figure(times),
+        "guess_of_owasp": _figure(patched.of_owasp),
         "stock_guess_of_owasp": _figure(stock.of_owasp),
-    }  # fmt: skip
+    }
     weaker = times < SLACK
     status = _status(weaker=weaker, accepted=accepted)
     return Gate.SAFE.check(
-        "new-passwords", status, _said(sentence, weaker=weaker, accepted=accepted), figures=figures,
+        "new-passwords",
+        status,
+        _said(sentence, weaker=weaker, accepted=accepted),
+        figures=figures,
         advice=_advice(status),
         details=(FORMULA, f"stock: {stock.formula}", f"patched: {patched.formula}"),
-    )  # fmt: skip
+    )
 
 
 def schemes_check(stock: Mapping[str, str], patched: Mapping[str, str], *, accepted: bool) -> Check:
@@ -183,10 +196,13 @@ def schemes_check(stock: Mapping[str, str], patched: Mapping[str, str], *, accep
     words += [f"{', '.join(removed)} cannot be chosen any more"] if removed else []
     sentence = f"of {len(stock) - 1} schemes that a policy can name, {'; '.join(words)}"
     return Gate.SAFE.check(
-        "other-schemes", status, _said(sentence, weaker=bool(weaker), accepted=accepted),
+        "other-schemes",
+        status,
+        _said(sentence, weaker=bool(weaker), accepted=accepted),
         advice=_advice(status, otherwise=GONE if removed else ""),
-        details=(*weaker, *scheme_table(stock, patched)), figures={"weaker": len(weaker)},
-    )  # fmt: skip
+        details=(*weaker, *scheme_table(stock, patched)),
+        figures={"weaker": len(weaker)},
+    )
 
 
 def weaker_schemes(stock: Mapping[str, str], patched: Mapping[str, str]) -> Iterator[str]:
@@ -218,12 +234,13 @@ def _unknown(stock_value: str, patched_value: str) -> Check:
     stock, patched = parse_stored(stock_value), parse_stored(patched_value)
     is_same = alike(stock, patched) and guess_cost(stock_value) is guess_cost(patched_value) is None
     return Gate.SAFE.check(
-        "new-passwords", Status.PASSED if is_same else Status.INCONCLUSIVE,
+        "new-passwords",
+        Status.PASSED if is_same else Status.INCONCLUSIVE,
         f"new passwords: stock stores {stock}, patched {patched}; what a guess costs there "
         "is not known",
         advice="Compare the two schemes yourself: there is no common figure.",
         figures={"stock": str(stock), "patched": str(patched)},
-    )  # fmt: skip
+    )
 
 
 def _status(*, weaker: bool, accepted: bool) -> Status:
@@ -281,10 +298,11 @@ def existing_check(before: str, after: str) -> Check:
     weaker = times is not None and times < SLACK
     words = f", {shown(times)} of the cost of a guess" if times is not None else ""
     return Gate.SAFE.check(
-        EXISTING, Status.WARNED if weaker else Status.PASSED,
+        EXISTING,
+        Status.WARNED if weaker else Status.PASSED,
         f"a password that stock stored as {old} becomes {new} when its owner binds{words}",
         advice=STORED_AGAIN,
-    )  # fmt: skip
+    )
 
 
 def _after_bind(server: ValidatedServer, stored: str, password: str) -> str:

@@ -69,9 +69,14 @@ def store(box: Container, population: Population) -> None:
 def recalled(tools: StepTools, reference: str) -> Population:
     """Read what is known of an image's directory."""
     done = finished(
-        tools.engine, reference, "cat", KEPT,
-        purpose="validate-recall", limit_s=READ_LIMIT_S, options=Options(),
-    )  # fmt: skip
+        tools.engine,
+        reference,
+        "cat",
+        KEPT,
+        purpose="validate-recall",
+        limit_s=READ_LIMIT_S,
+        options=Options(),
+    )
     if not done.ok:
         raise EngineError(
             f"{reference}: what it was filled with cannot be read: {last_line(done)}",

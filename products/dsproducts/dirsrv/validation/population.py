@@ -124,8 +124,11 @@ def _added(directory: Directory, name: str, scheme: str) -> SchemeUser:
     dn, password = f"uid={name},{directory.site.people}", password_of(name)
     attributes = {
         "objectClass": ["top", "person", "organizationalPerson", "inetOrgPerson"],
-        "uid": [name], "cn": [name], "sn": [name], "userPassword": [password],
-    }  # fmt: skip
+        "uid": [name],
+        "cn": [name],
+        "sn": [name],
+        "userPassword": [password],
+    }
     directory.add(dn, attributes)
     stored = directory.read(dn, "userPassword").must("userPassword")
     return SchemeUser(dn=dn, password=password, scheme=scheme, stored=stored)

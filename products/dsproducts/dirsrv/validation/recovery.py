@@ -44,10 +44,12 @@ def _checks(server: ValidatedServer, population: Population) -> Iterator[Check]:
         server.start()
     except InstanceError as error:
         yield Gate.WORKS.check(
-            "crash-recovery", Status.FAILED,
+            "crash-recovery",
+            Status.FAILED,
             f"after a kill during writes the server does not start again: {error.message}",
-            advice=LOST, details=last_lines(server.error_lines()),
-        )  # fmt: skip
+            advice=LOST,
+            details=last_lines(server.error_lines()),
+        )
         return
     with server.manager() as directory:
         yield crash_check(acknowledged, *_present(directory))
@@ -77,23 +79,29 @@ def crash_check(
     figures = {"acknowledged": acknowledged, "listed": len(listed), "lost": len(lost)}
     if lost:
         return Gate.WORKS.check(
-            "crash-recovery", Status.FAILED,
+            "crash-recovery",
+            Status.FAILED,
             f"{len(lost)} of {acknowledged} acknowledged writes are lost after a kill",
-            figures=figures, advice=LOST, details=tuple(lost[:40]),
-        )  # fmt: skip
+            figures=figures,
+            advice=LOST,
+            details=tuple(lost[:40]),
+        )
     if not len(listed) == entries_found == counted:
         return Gate.WORKS.check(
-            "crash-recovery", Status.FAILED,
+            "crash-recovery",
+            Status.FAILED,
             f"after a kill the database contradicts itself: {len(listed)} entries by "
             f"reading, {entries_found} by the index, {counted} by the server's own count",
-            figures=figures, advice=LOST,
-        )  # fmt: skip
+            figures=figures,
+            advice=LOST,
+        )
     return Gate.WORKS.check(
-        "crash-recovery", Status.PASSED,
+        "crash-recovery",
+        Status.PASSED,
         f"killed during writes, the server starts again with all {acknowledged} "
         f"acknowledged entries ({len(listed)} in all), the same by index and by count",
         figures=figures,
-    )  # fmt: skip
+    )
 
 
 def verified_check(status: int, words: str) -> Check:
@@ -111,9 +119,12 @@ def verified_check(status: int, words: str) -> Check:
             "database-verified", Status.NOT_RUN, f"dbverify cannot be run here: {last}"
         )
     return Gate.WORKS.check(
-        "database-verified", Status.FAILED, f"dbverify finds faults after a crash: {last}",
-        advice=LOST, details=last_lines(words),
-    )  # fmt: skip
+        "database-verified",
+        Status.FAILED,
+        f"dbverify finds faults after a crash: {last}",
+        advice=LOST,
+        details=last_lines(words),
+    )
 
 
 def _killed_during_writes(server: ValidatedServer) -> int:
@@ -124,8 +135,9 @@ def _killed_during_writes(server: ValidatedServer) -> int:
             try:
                 wait_until(
                     lambda: True if client.done() or _count(directory) >= ENOUGH else None,
-                    Deadline.after(WRITE_LIMIT_S), what=f"{ENOUGH} writes",
-                )  # fmt: skip
+                    Deadline.after(WRITE_LIMIT_S),
+                    what=f"{ENOUGH} writes",
+                )
             finally:
                 server.kill()
             (answer,) = client.result()

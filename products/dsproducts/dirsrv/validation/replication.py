@@ -48,10 +48,13 @@ def run(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Ch
     with (
         validated_server(tools, patched_image.reference, purpose="patched-supplier") as patched,
         validated_server(
-            tools, stock_image.reference, purpose="stock-supplier", system=PartnerServer(),
+            tools,
+            stock_image.reference,
+            purpose="stock-supplier",
+            system=PartnerServer(),
             network=f"container:{patched.box.name}",
         ) as stock,
-    ):  # fmt: skip
+    ):
         stock.move_ports()
         pair = _Pair(patched=patched, stock=stock)
         try:
@@ -105,9 +108,10 @@ class _Pair:
         with self.patched.manager() as directory, self.stock.manager() as partner:
             agree(directory, self.stock.system.port, begin=True)
             wait_until(
-                lambda: initialised(directory), Deadline.after(CROSSING_LIMIT_S),
+                lambda: initialised(directory),
+                Deadline.after(CROSSING_LIMIT_S),
                 what="the total update of the stock side",
-            )  # fmt: skip
+            )
             agree(partner, self.patched.system.port)
 
     def _crossed(
@@ -117,9 +121,10 @@ class _Pair:
         with source.manager() as directory, target.manager() as partner:
             users = add_scheme_users(directory, f"{of}-")
             wait_until(
-                lambda: _all_there(partner, users), Deadline.after(CROSSING_LIMIT_S),
+                lambda: _all_there(partner, users),
+                Deadline.after(CROSSING_LIMIT_S),
                 what=f"{len(users)} users that were {of.replace('-', ' ')}",
-            )  # fmt: skip
+            )
         yield from _binds(target, users, f"{of}-on-other-side")
 
     def _same(self) -> Check:
@@ -144,18 +149,22 @@ def same_check(changes: Sequence[str]) -> Check:
             "replication-agrees", Status.PASSED, "in the end both sides hold the same entries"
         )
     return Gate.WORKS.check(
-        "replication-agrees", Status.FAILED,
-        f"{len(changes)} differences between both sides stay: {changes[0]}", advice=ADVICE,
+        "replication-agrees",
+        Status.FAILED,
+        f"{len(changes)} differences between both sides stay: {changes[0]}",
+        advice=ADVICE,
         details=tuple(changes[:40]),
-    )  # fmt: skip
+    )
 
 
 def enable(directory: Directory, number: int) -> None:
     """Make the server a supplier of its suffix, with an account for the other one."""
     account = {
-        "objectClass": ["top", "inetUser", "netscapeServer"], "cn": ["replication manager"],
-        "uid": ["replication manager"], "userPassword": [REPLICATION],
-    }  # fmt: skip
+        "objectClass": ["top", "inetUser", "netscapeServer"],
+        "cn": ["replication manager"],
+        "uid": ["replication manager"],
+        "userPassword": [REPLICATION],
+    }
     directory.add(MANAGER, account)
     ns_slapd.supply(directory, number, MANAGER)
 
@@ -163,12 +172,16 @@ def enable(directory: Directory, number: int) -> None:
 def agree(directory: Directory, port: int, *, begin: bool = False) -> None:
     """Let the server send its changes to the one on that port."""
     agreement = {
-        "objectClass": ["top", "nsds5ReplicationAgreement"], "cn": ["other"],
-        "nsDS5ReplicaHost": ["127.0.0.1"], "nsDS5ReplicaPort": [str(port)],
-        "nsDS5ReplicaRoot": [directory.site.suffix], "nsDS5ReplicaBindDN": [MANAGER],
-        "nsDS5ReplicaCredentials": [REPLICATION], "nsDS5ReplicaBindMethod": ["SIMPLE"],
+        "objectClass": ["top", "nsds5ReplicationAgreement"],
+        "cn": ["other"],
+        "nsDS5ReplicaHost": ["127.0.0.1"],
+        "nsDS5ReplicaPort": [str(port)],
+        "nsDS5ReplicaRoot": [directory.site.suffix],
+        "nsDS5ReplicaBindDN": [MANAGER],
+        "nsDS5ReplicaCredentials": [REPLICATION],
+        "nsDS5ReplicaBindMethod": ["SIMPLE"],
         "nsDS5ReplicaTransportInfo": ["LDAP"],
-    }  # fmt: skip
+    }
     dn = _agreement(directory)
     directory.add(dn, agreement)
     if begin:

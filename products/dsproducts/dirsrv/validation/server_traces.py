@@ -24,13 +24,7 @@ from dsproducts.dirsrv.validation.ldap_client import WORDS
 from dsproducts.dirsrv.validation.population import SchemeUser, dump_of, password_of, passwords_in
 from dsproducts.dirsrv.validation.validated_server import ClientAnswer, ValidatedServer
 from dsvalidate.safe_gate import VARIES, Traces, keep_traces
-from dsvalidate.secret_search import (
-    Find,
-    Secret,
-    SecretKind,
-    finds_in,
-    without_secrets,
-)
+from dsvalidate.secret_search import Find, Secret, SecretKind, finds_in, without_secrets
 from dsvalidate.step_tools import EvidenceFolder
 
 MESSAGE = re.compile(r"^\[[^\]]*\] - (?P<level>[A-Z]+) - (?P<rest>.*)$")
@@ -44,9 +38,15 @@ VARYING = re.compile(r"""\"[^\"]*\"|'[^']*'|\([^()]*\)|(?<!\S)\S*[=\d]\S*""")
 NO_LEVEL = "a line without a level"
 UNINDEXED = frozenset("AU")  # notes of a search that used no index
 OPERATIONS = {
-    97: "bind", 101: "search", 103: "modify", 105: "add", 107: "delete", 109: "rename",
-    111: "compare", 120: "extended operation",
-}  # fmt: skip
+    97: "bind",
+    101: "search",
+    103: "modify",
+    105: "add",
+    107: "delete",
+    109: "rename",
+    111: "compare",
+    120: "extended operation",
+}
 MOST_KINDS = 500  # a server that says something else each time says too much anyway
 KIND_CHARACTERS = 120
 
@@ -136,9 +136,14 @@ def observe(
     with scratch_folder("traces") as folder:
         written_files = folder / "written"
         result = server.box.execute(
-            "sh", "-s", since, stdin=SCRIPT.read_text(encoding="utf-8"), limit_s=LIMIT_S,
-            into=written_files, into_bytes=MOST_WRITTEN,
-        )  # fmt: skip
+            "sh",
+            "-s",
+            since,
+            stdin=SCRIPT.read_text(encoding="utf-8"),
+            limit_s=LIMIT_S,
+            into=written_files,
+            into_bytes=MOST_WRITTEN,
+        )
         if not result.ok:
             raise InstanceError(f"what the server wrote cannot be read: {result.end}")
         traces = _traces(written_files, secrets, replies)
@@ -168,9 +173,13 @@ def _traces(
     logs["errors"] = without_secrets(logs["errors"], secrets)  # its words stand in the report
     texts = {name: plain(data.decode(errors="replace")) for name, data in logs.items()}
     return Traces(
-        finds=tuple(finds), cut=tuple(cut), files=files, secrets=len(secrets),
-        messages=messages(texts["errors"]), answers=answers(texts["access"]),
-    )  # fmt: skip
+        finds=tuple(finds),
+        cut=tuple(cut),
+        files=files,
+        secrets=len(secrets),
+        messages=messages(texts["errors"]),
+        answers=answers(texts["access"]),
+    )
 
 
 def files_in(stream: BinaryIO) -> Iterator[tuple[str, bytes, int]]:

@@ -79,10 +79,14 @@ def bind(dn: str, password: str) -> bytes:
 def search(base: str, attribute: str, value: str) -> bytes:
     """One level or below, by equality."""
     content = (
-        _text(base) + _value(ENUMERATED, b"\x02") + _value(ENUMERATED, b"\0")
-        + _value(INTEGER, b"\0") * 2 + _value(BOOLEAN, b"\0")
-        + _value(EQUALITY, _text(attribute) + _text(value)) + _value(SEQUENCE, b"")
-    )  # fmt: skip
+        _text(base)
+        + _value(ENUMERATED, b"\x02")
+        + _value(ENUMERATED, b"\0")
+        + _value(INTEGER, b"\0") * 2
+        + _value(BOOLEAN, b"\0")
+        + _value(EQUALITY, _text(attribute) + _text(value))
+        + _value(SEQUENCE, b"")
+    )
     return _message(_value(SEARCH, content))
 
 

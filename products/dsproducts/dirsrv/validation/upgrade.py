@@ -136,10 +136,14 @@ class _Upgrade:
         lines = self.server.error_lines()
         log = self.evidence.keep("upgrade-server.txt", f"{error}\n\n{lines}\n")
         return _check(
-            "service-starts", f"the upgraded server {why}",
-            status=Status.FAILED, stops=True, advice=advice, evidence=(log,),
+            "service-starts",
+            f"the upgraded server {why}",
+            status=Status.FAILED,
+            stops=True,
+            advice=advice,
+            evidence=(log,),
             details=last_lines(lines),
-        )  # fmt: skip
+        )
 
     def _data(self) -> Check:
         before = self.before.population.dump
@@ -157,10 +161,13 @@ class _Upgrade:
         return _check(
             "data-intact",
             f"{len(changes)} differences in {len(before)} entries after the upgrade: {changes[0]}",
-            status=Status.FAILED, figures=figures, details=changes[:SHOWN], evidence=(log,),
+            status=Status.FAILED,
+            figures=figures,
+            details=changes[:SHOWN],
+            evidence=(log,),
             advice="An upgrade must not change what users stored: look at what the server's "
             "start-up or the packages' scripts convert.",
-        )  # fmt: skip
+        )
 
     def _stored_again(self) -> Check:
         """After everyone has bound once: by default the server then stores by its own scheme."""
@@ -173,9 +180,11 @@ class _Upgrade:
             f"{len(before)} users were stored again, under the scheme of new passwords"
         )
         return _check(
-            "passwords-stored-again", sentence, details=lines,
+            "passwords-stored-again",
+            sentence,
+            details=lines,
             figures={"users": len(before), "stored_again": len(lines)},
-        )  # fmt: skip
+        )
 
     def _new_passwords(self) -> Iterator[Check]:
         old = next(user for user in self.before.population.users if user.scheme == "default")
@@ -204,23 +213,29 @@ def new_password_check(promise: Promise, stock_value: str, patched_value: str) -
     broken = promise.broken_by(patched.facts)
     if broken is not None:
         return _check(
-            "new-passwords", f"the patch promises something else: {broken}",
-            status=Status.FAILED, figures=figures,
+            "new-passwords",
+            f"the patch promises something else: {broken}",
+            status=Status.FAILED,
+            figures=figures,
             advice="The patch has no effect on an upgraded instance: an entry of its dse.ldif may "
             "set the scheme or the rounds, or the build did not take the change.",
-        )  # fmt: skip
+        )
     if promise.asked_of(patched.facts):
-        return _check("new-passwords", f"new passwords are stored as promised: {patched}",
-                      figures=figures)  # fmt: skip
+        return _check(
+            "new-passwords", f"new passwords are stored as promised: {patched}", figures=figures
+        )
     if alike(stock, patched):
-        return _check("new-passwords", f"new passwords are stored as in stock: {patched}",
-                      figures=figures)  # fmt: skip
+        return _check(
+            "new-passwords", f"new passwords are stored as in stock: {patched}", figures=figures
+        )
     return _check(
-        "new-passwords", f"new passwords are stored as {patched}; stock stores {stock}",
-        status=Status.WARNED, figures=figures,
+        "new-passwords",
+        f"new passwords are stored as {patched}; stock stores {stock}",
+        status=Status.WARNED,
+        figures=figures,
         advice="If this is what the patch is for, say so in the changelog; gate `safe` says what "
         "it means for a guess.",
-    )  # fmt: skip
+    )
 
 
 def _check(
@@ -235,9 +250,15 @@ def _check(
     stops: bool = False,
 ) -> Check:
     return Gate.INSTALLS.check(
-        name, status, sentence, advice=advice, figures=figures or {}, details=tuple(details),
-        evidence=tuple(evidence), stops=stops,
-    )  # fmt: skip
+        name,
+        status,
+        sentence,
+        advice=advice,
+        figures=figures or {},
+        details=tuple(details),
+        evidence=tuple(evidence),
+        stops=stops,
+    )
 
 
 def downgrade_checks(sides: Sides, tools: StepTools, evidence: EvidenceFolder) -> Sequence[Check]:
@@ -308,7 +329,7 @@ def binds_check(users: Sequence[SchemeUser], refused: Sequence[SchemeUser]) -> C
         details=tuple(f"{user.dn}: {parse_stored(user.stored)}" for user in refused),
         advice="Stock does not read what the patched server stores for them: they need new "
         "passwords after a downgrade. " + DOWNGRADE_ADVICE,
-    )  # fmt: skip
+    )
 
 
 def _warned(

@@ -144,9 +144,12 @@ class ValidatedServer(Service):
     def forget_scheme(self) -> None:
         """A stopped server's own default counts again: over LDAP it cannot be asked for that."""
         self.box.must(
-            "sed", "-i", "/^passwordStorageScheme:/Id", f"{CONFIG_FOLDER}/dse.ldif",
+            "sed",
+            "-i",
+            "/^passwordStorageScheme:/Id",
+            f"{CONFIG_FOLDER}/dse.ldif",
             what="take back the scheme that was set",
-        )  # fmt: skip
+        )
 
     def kill(self) -> None:
         """As the kernel ends a process: nothing is written any more."""
@@ -196,10 +199,17 @@ class ValidatedServer(Service):
                 environment=(("PYTHONPATH", "/opt"), ("PYTHONDONTWRITEBYTECODE", "1")),
             )
             result = finished(
-                self.tools.engine, image,
-                "python3", "-m", "ldap_client", suite, f"{JOB_FOLDER}/{JOB_NAME}",
-                purpose="validate-client", limit_s=CLIENT_LIMIT_S, options=options,
-            )  # fmt: skip
+                self.tools.engine,
+                image,
+                "python3",
+                "-m",
+                "ldap_client",
+                suite,
+                f"{JOB_FOLDER}/{JOB_NAME}",
+                purpose="validate-client",
+                limit_s=CLIENT_LIMIT_S,
+                options=options,
+            )
         self.box.note(str(result))
         if result.timed_out:
             raise InstanceError(
@@ -224,11 +234,15 @@ class ValidatedServer(Service):
         )
         (job_folder / CA_NAME).write_text(authority, encoding="utf-8")
         job = {
-            "port": self.system.port, "secure_port": self.system.secure_port,
-            "ca_file": f"{JOB_FOLDER}/{CA_NAME}", "people": self.site.people,
-            "suffix": self.site.suffix, "manager": self.site.manager,
-            "manager_password": self.site.manager_password, **more,
-        }  # fmt: skip
+            "port": self.system.port,
+            "secure_port": self.system.secure_port,
+            "ca_file": f"{JOB_FOLDER}/{CA_NAME}",
+            "people": self.site.people,
+            "suffix": self.site.suffix,
+            "manager": self.site.manager,
+            "manager_password": self.site.manager_password,
+            **more,
+        }
         (job_folder / JOB_NAME).write_text(json.dumps(job), encoding="utf-8")
 
 
@@ -246,9 +260,14 @@ def validated_server(
     """Run a container of an image, in which an instance is, or will be made."""
     driver = system or TlsServer()
     with service_box(
-        tools, reference, driver, purpose=purpose,
-        volumes=volumes, capabilities=capabilities, network=network,
-    ) as service:  # fmt: skip
+        tools,
+        reference,
+        driver,
+        purpose=purpose,
+        volumes=volumes,
+        capabilities=capabilities,
+        network=network,
+    ) as service:
         yield ValidatedServer(
             tools=tools,
             system=driver,
@@ -288,17 +307,19 @@ def right_check(
     schemes = ", ".join(sorted({user.scheme for user in users}))
     if not refused:
         return gate.check(
-            f"{of}-bind", Status.PASSED,
+            f"{of}-bind",
+            Status.PASSED,
             f"all {len(users)} users bind, each stored under another scheme: {schemes}",
-        )  # fmt: skip
+        )
     return gate.check(
-        f"{of}-bind", Status.FAILED,
+        f"{of}-bind",
+        Status.FAILED,
         f"{len(refused)} of {len(users)} users can no longer bind: "
         + ", ".join(user.scheme for user in refused),
         advice=REFUSED,
         details=tuple(f"{user.dn}: {parse_stored(user.stored)}" for user in refused),
         stops=len(refused) == len(users),
-    )  # fmt: skip
+    )
 
 
 def wrong_check(
@@ -310,8 +331,10 @@ def wrong_check(
             name, Status.PASSED, f"{len(users)} binds with a wrong password were refused"
         )
     return gate.check(
-        name, Status.FAILED,
+        name,
+        Status.FAILED,
         f"a wrong password was ACCEPTED for {len(let_in)} of {len(users)} users: "
         + ", ".join(user.scheme for user in let_in),
-        advice=ACCEPTED, details=tuple(user.dn for user in let_in),
-    )  # fmt: skip
+        advice=ACCEPTED,
+        details=tuple(user.dn for user in let_in),
+    )

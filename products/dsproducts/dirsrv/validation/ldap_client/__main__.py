@@ -9,9 +9,13 @@ from .operations import OPERATIONS, REPLIES, WRITES
 from .passwords import BINDS, PASSWORDS, TLS
 
 SUITES: dict[str, dict[str, Attempt]] = {
-    "binds": BINDS, "tls": TLS, "operations": OPERATIONS, "passwords": PASSWORDS,
-    "replies": REPLIES, "writes": WRITES,
-}  # fmt: skip
+    "binds": BINDS,
+    "tls": TLS,
+    "operations": OPERATIONS,
+    "passwords": PASSWORDS,
+    "replies": REPLIES,
+    "writes": WRITES,
+}
 
 
 def main(suite: str, job_file: str) -> None:

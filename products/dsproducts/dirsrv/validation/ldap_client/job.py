@@ -123,10 +123,14 @@ def read_job(path: str) -> Job:
         for user in raw.get("users", ())
     )
     return Job(
-        port=raw["port"], secure_port=raw["secure_port"], ca_file=raw["ca_file"],
-        suffix=raw["suffix"], people=raw["people"],
-        manager=User(dn=raw["manager"], password=raw["manager_password"]), users=users,
-    )  # fmt: skip
+        port=raw["port"],
+        secure_port=raw["secure_port"],
+        ca_file=raw["ca_file"],
+        suffix=raw["suffix"],
+        people=raw["people"],
+        manager=User(dn=raw["manager"], password=raw["manager_password"]),
+        users=users,
+    )
 
 
 Attempt = Callable[[Job], str]

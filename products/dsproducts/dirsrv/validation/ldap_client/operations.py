@@ -79,9 +79,10 @@ def entry_life(job: Job) -> str:
     with job.bound(job.manager) as connection:
         _do(connection.add(dn, CLASSES, {"uid": "life", "cn": "a", "sn": "b"}), connection, "add")
         change = {
-            "cn": [(ldap3.MODIFY_ADD, ["c"])], "sn": [(ldap3.MODIFY_REPLACE, ["d"])],
+            "cn": [(ldap3.MODIFY_ADD, ["c"])],
+            "sn": [(ldap3.MODIFY_REPLACE, ["d"])],
             "description": [(ldap3.MODIFY_ADD, ["e"])],
-        }  # fmt: skip
+        }
         _do(connection.modify(dn, change), connection, "modify")
         _do(connection.modify(dn, {"description": [(ldap3.MODIFY_DELETE, [])]}), connection, "drop")
         values = _entry(connection, dn, ["cn", "sn", "description"])
@@ -92,8 +93,11 @@ def entry_life(job: Job) -> str:
         )
         _do(connection.compare(dn, "sn", "d"), connection, "compare")
         _do(connection.modify_dn(dn, "uid=life2"), connection, "rename")
-        _do(connection.modify_dn(renamed, "uid=life2", new_superior=f"ou=groups,{job.suffix}"),
-            connection, "move")  # fmt: skip
+        _do(
+            connection.modify_dn(renamed, "uid=life2", new_superior=f"ou=groups,{job.suffix}"),
+            connection,
+            "move",
+        )
         expect(not _search(connection, job.people, "(uid=life*)", ["uid"]), "the old name is left")
         _do(connection.delete(moved), connection, "delete")
         expect(not _search(connection, job.suffix, "(uid=life2)", ["uid"]), "the entry is left")
@@ -142,8 +146,8 @@ def unknown_control(job: Job) -> str:
 
 
 def _search(
-    connection: Any, base: str, text: str, names: list[str], **more: Any,
-) -> list[dict[str, Any]]:  # fmt: skip
+    connection: Any, base: str, text: str, names: list[str], **more: Any
+) -> list[dict[str, Any]]:
     connection.search(base, text, attributes=names, **more)
     result = connection.result
     expect(result["description"] in {"success", "noSuchObject"}, f"{text}: {described(result)}")
@@ -177,9 +181,13 @@ def _refused(connection: Any, expected: str, task: str) -> None:
 
 
 OPERATIONS: dict[str, Attempt] = {
-    "search-filters": filters, "search-paging": paging, "search-attributes": attributes,
-    "entry-life": entry_life, "refusals": refusals, "unknown-control": unknown_control,
-}  # fmt: skip
+    "search-filters": filters,
+    "search-paging": paging,
+    "search-attributes": attributes,
+    "entry-life": entry_life,
+    "refusals": refusals,
+    "unknown-control": unknown_control,
+}
 
 
 MOST = 100_000

@@ -115,12 +115,17 @@ def _first(connection: Any, name: str) -> str:
 
 
 TLS: dict[str, Attempt] = {
-    "starttls": start_tls, "ldaps": ldaps, "certificate-verified": unknown_issuer,
-}  # fmt: skip
+    "starttls": start_tls,
+    "ldaps": ldaps,
+    "certificate-verified": unknown_issuer,
+}
 BINDS: dict[str, Attempt] = {
-    "bind-every-scheme": every_scheme, "bind-wrong-password": wrong_passwords,
-    "bind-anonymous": nobody, "bind-empty-password": empty_password, **TLS,
-}  # fmt: skip
+    "bind-every-scheme": every_scheme,
+    "bind-wrong-password": wrong_passwords,
+    "bind-anonymous": nobody,
+    "bind-empty-password": empty_password,
+    **TLS,
+}
 
 
 CONFIG = "cn=config"
@@ -129,9 +134,12 @@ CLASSES = ["top", "person", "organizationalPerson", "inetOrgPerson"]
 LENGTH = {"passwordCheckSyntax": "on", "passwordMinLength": "12"}
 HISTORY = {"passwordHistory": "on", "passwordInHistory": "2"}
 LOCKOUT = {
-    "passwordLockout": "on", "passwordMaxFailure": str(FAILURES), "passwordUnlock": "on",
-    "passwordLockoutDuration": str(LOCKED_S), "passwordResetFailureCount": str(LOCKED_S),
-}  # fmt: skip
+    "passwordLockout": "on",
+    "passwordMaxFailure": str(FAILURES),
+    "passwordUnlock": "on",
+    "passwordLockoutDuration": str(LOCKED_S),
+    "passwordResetFailureCount": str(LOCKED_S),
+}
 
 
 def change_by_modify(job: Job) -> str:
@@ -291,6 +299,9 @@ def _set(connection: Any, settings: Mapping[str, str]) -> None:
 PASSWORDS: dict[str, Attempt] = {
     "password-by-modify": change_by_modify,
     "password-by-extended-operation": change_by_extended_operation,
-    "policy-minimum-length": minimum_length, "policy-history": history, "policy-lockout": lockout,
-    "password-whole": whole_password, "password-salts": salts,
-}  # fmt: skip
+    "policy-minimum-length": minimum_length,
+    "policy-history": history,
+    "policy-lockout": lockout,
+    "password-whole": whole_password,
+    "password-salts": salts,
+}
