@@ -10,14 +10,12 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from dsharness.loads.load_driver import Load
     from dsharness.model.workload import WorkloadBase
-    from dsharness.systems.system import System
 
 MAIN = "product.yaml"  # what a product's folder has
 
@@ -28,8 +26,10 @@ class ProductFolder:
 
     id: str
     package: str  # where its code is, and next to it its data
-    systems: Mapping[str, System]  # by the name that a row gives
-    loads: Mapping[str, Load] = field(default_factory=dict)  # by the tool that a workload names
+    # By the name that a row gives, and by the tool that a workload names: the place of the driver's
+    # class in the package, `module.Class`. It is imported when it is asked for.
+    systems: Mapping[str, str]
+    loads: Mapping[str, str] = field(default_factory=dict)
     workloads: tuple[type[WorkloadBase], ...] = ()
     # What layers above take of it -> the module of the package that has it, in capitals: a `suite`
     # of a validation, `experiments` with claims, `edits` of its source.
@@ -38,6 +38,14 @@ class ProductFolder:
     @cached_property
     def folder(self) -> Path:
         return Path(*importlib.import_module(self.package).__path__)
+
+    def drivers(self, places: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
+        """Return how to make the driver at each of these places."""
+        return {name: partial(self._driver, place) for name, place in places.items()}
+
+    def _driver(self, place: str) -> object:
+        module, _, name = place.rpartition(".")
+        return getattr(importlib.import_module(f"{self.package}.{module}"), name)()
 
     def part(self, name: str) -> object:
         """Import such a part now; None where the product has none."""
@@ -77,20 +85,30 @@ T = TypeVar("T")
 
 
 class OfProducts(Mapping[str, T]):
-    """What products add of one kind, by name; gathered when somebody first asks."""
+    """What products add of one kind, by name; each is made when somebody first asks for it."""
 
-    def __init__(self, take: Callable[[ProductFolder], Mapping[str, T]], **own: T) -> None:
+    def __init__(
+        self, take: Callable[[ProductFolder], Mapping[str, Callable[[], T]]], **own: T
+    ) -> None:
         self._take, self._own = take, own
+        self._made = dict[str, T]()
 
     @cached_property
-    def _all(self) -> Mapping[str, T]:
-        added = dict[str, T]()
+    def _all(self) -> Mapping[str, Callable[[], T]]:
+        makers: dict[str, Callable[[], T]] = {
+            name: partial(self._own.__getitem__, name) for name in self._own
+        }
         for folder in product_folders().values():
-            added |= self._take(folder)
-        return self._own | added
+            makers |= self._take(folder)
+        return makers
 
     def __getitem__(self, name: str) -> T:
-        return self._all[name]
+        if name not in self._made:
+            self._made[name] = self._all[name]()
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._all
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)

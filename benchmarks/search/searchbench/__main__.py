@@ -80,7 +80,7 @@ def main() -> None:
     if large is None:
         print(tables(plays))
     else:
-        text = report(plays, results, large, _command(worlds))
+        text = report(plays, results, _command(worlds))
         _print_or_write(text, plays, printed=options.quick)
     if old:
         print(rows(COMPARISON_HEAD, differences(plays, old)))

@@ -1,6 +1,6 @@
 """What no search can do better: the information limit of values with Gaussian noise.
 
-The end of the report shows these bounds, and what the largest line takes.
+The end of the report shows these bounds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from searchbench.large import Large
 from searchbench.markdown import rows
 
 REACH = 10.0  # standard deviations beyond both levels
@@ -93,14 +92,4 @@ def limits_text() -> str:
         "Gaussian noise, both levels known, every build for nothing, wrong in 5 %. The first "
         "figure is Fano's bound; the second adds the proof that the place is the right one, which "
         "is what good searches come to.\n\n" + rows(head, body)
-    )
-
-
-def large_text(large: Large) -> str:
-    return (
-        "## 100,000 candidates\n\n"
-        f"The next step takes {large.median_ms:.1f} ms in the median, {large.slowest_ms:.1f} ms at "
-        f"most, and {large.first_ms:.1f} ms when the line is laid out. The process takes "
-        f"{large.resident_mb:.0f} MB at its peak, {large.empty_mb:.0f} MB of it before it "
-        f"searches; a search allocates {large.traced_mb:.0f} MB.\n"
     )

@@ -11,8 +11,7 @@ from itertools import groupby
 from searchbench.cell import FEWER_RUNS, Cell
 from searchbench.findings import Said
 from searchbench.kinds import Truth
-from searchbench.large import Large
-from searchbench.limits import large_text, limits_text
+from searchbench.limits import limits_text
 from searchbench.machine import MOST_RUNS
 from searchbench.markdown import rows
 from searchbench.methods import COSTS, OURS
@@ -100,7 +99,7 @@ play, `--only TABLE` prints the figures of one with their errors.
 """
 
 
-def report(plays: Plays, results: Sequence[Target], large: Large, command: str) -> str:
+def report(plays: Plays, results: Sequence[Target], command: str) -> str:
     head = HEAD.format(
         command=command,
         most_runs=MOST_RUNS,
@@ -114,7 +113,6 @@ def report(plays: Plays, results: Sequence[Target], large: Large, command: str) 
         overview(list(histories(plays))),
         _calibration(plays),
         limits_text(),
-        large_text(large),
     ]
     return "\n".join(parts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from dsbuilds.edits.edit import Edit
@@ -10,9 +12,9 @@ from dsharness.product_folder import OfProducts, ProductFolder
 from dsharness.yaml_files.problems import shown, suggestion
 
 
-def _edits_of(folder: ProductFolder) -> dict[str, Edit]:
+def _edits_of(folder: ProductFolder) -> dict[str, Callable[[], Edit]]:
     edits = cast("tuple[Edit, ...]", folder.part("edits") or ())
-    return {edit.name: edit for edit in edits}
+    return {edit.name: partial(lambda edit: edit, edit) for edit in edits}
 
 
 EDITS: OfProducts[Edit] = OfProducts(_edits_of)

@@ -16,12 +16,14 @@ from dsharness.loads.load_driver import (
 from dsharness.product_folder import OfProducts
 
 LOADS: OfProducts[Load] = OfProducts(
-    lambda folder: folder.loads, ldapload=Ldapload(), ldclt=Ldclt()
+    lambda folder: folder.drivers(folder.loads), ldapload=Ldapload(), ldclt=Ldclt()
 )
 
 LIVE: OfProducts[LiveLoad] = OfProducts(
     lambda folder: {
-        tool: load for tool, load in folder.loads.items() if isinstance(load, LiveLoad)
+        tool: make
+        for tool, make in folder.drivers(folder.loads).items()
+        if isinstance(make(), LiveLoad)
     },
     ldapload=Ldapload(),
 )

@@ -5,6 +5,6 @@ from __future__ import annotations
 from dsharness.product_folder import OfProducts
 from dsharness.systems.system import Endpoint, Look, Seed, System
 
-SYSTEMS: OfProducts[System] = OfProducts(lambda folder: folder.systems)
+SYSTEMS: OfProducts[System] = OfProducts(lambda folder: folder.drivers(folder.systems))
 
 __all__ = ["SYSTEMS", "Endpoint", "Look", "Seed", "System"]

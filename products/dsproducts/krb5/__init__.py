@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dsharness.product_folder import ProductFolder
-from dsproducts.krb5.kdc import Krb5
-from dsproducts.krb5.krbload import Krbload
 from dsproducts.krb5.krbload_workload import KrbloadWorkload
 
 PRODUCT = ProductFolder(
     id="krb5",
     package=__name__,
-    systems={"krb5": Krb5()},
-    loads={"krbload": Krbload()},
+    systems={"krb5": "kdc.Krb5"},
+    loads={"krbload": "krbload.Krbload"},
     workloads=(KrbloadWorkload,),
 )

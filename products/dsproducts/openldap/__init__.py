@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from dsharness.product_folder import ProductFolder
-from dsproducts.openldap.slapd import OpenLdap
 
-PRODUCT = ProductFolder(id="openldap", package=__name__, systems={"openldap": OpenLdap()})
+PRODUCT = ProductFolder(id="openldap", package=__name__, systems={"openldap": "slapd.OpenLdap"})

@@ -101,6 +101,7 @@ TURNS = Table(
 )
 
 # What a process has now: a search (a lease for each question, not for each campaign), or a machine.
+# Not documents: a machine's role removes its own leases, and nothing else anywhere.
 LEASES = Table(
     "leases",
     METADATA,
