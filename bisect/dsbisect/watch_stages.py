@@ -96,8 +96,8 @@ class SearchStages(Watcher):
     def failed(self, row: str, why: str) -> None:
         self.watcher.failed(row, why)
 
-    def preparing(self, row: str, what: str) -> None:
-        self.watcher.preparing(row, what)
+    def preparing(self, row: str, news: str) -> None:
+        self.watcher.preparing(row, news)
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self.watcher.begin(rows, questions)

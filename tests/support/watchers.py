@@ -44,8 +44,8 @@ class RecordingWatcher(Watcher):
     def failed(self, row: str, why: str) -> None:
         self._record("failed", row, why)
 
-    def preparing(self, row: str, what: str) -> None:
-        self._record("preparing", row, what)
+    def preparing(self, row: str, news: str) -> None:
+        self._record("preparing", row, news)
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self._record("begin", rows, questions)

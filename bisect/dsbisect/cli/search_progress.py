@@ -75,12 +75,12 @@ class Watch:
         noun = "row" if len(rows) == 1 else "rows"
         self._say(f"preparing {len(rows)} {noun}: {', '.join(rows)} ({cold} if nothing is cached)")
 
-    def preparing(self, row: str, what: str) -> None:
+    def preparing(self, row: str, news: str) -> None:
         self._stages.pop(row, None)
-        if isinstance(what, Stage) and self._console.is_terminal:
-            self._stages[row] = what
+        if isinstance(news, Stage) and self._console.is_terminal:
+            self._stages[row] = news
             return
-        self._say(f"[bold]{escape(row)}[/]: {escape(what)}")
+        self._say(f"[bold]{escape(row)}[/]: {escape(news)}")
 
     def prepared(self, row: str) -> None:
         self._ended(row, "ready", "")
@@ -257,8 +257,8 @@ class Events:
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self._tell("begin", candidates=list(rows), questions=questions)
 
-    def preparing(self, row: str, what: str) -> None:
-        self._tell("preparing", candidate=row, what=what)
+    def preparing(self, row: str, news: str) -> None:
+        self._tell("preparing", candidate=row, what=news)
 
     def prepared(self, row: str) -> None:
         self._tell("prepared", candidate=row)

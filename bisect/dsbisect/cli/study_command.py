@@ -79,7 +79,7 @@ def command_of(
     return command
 
 
-def _asked(kind: type[Study], words: dict[str, object]) -> Study:
+def _asked(kind: type[Study], words: dict[str, Any]) -> Study:
     """Return the study; UsageError that names the option of a wrong value."""
     try:
         return kind(**{name: word for name, word in words.items() if word is not None})

@@ -58,8 +58,8 @@ class SurveyWatch:
             self._say(aligned(self._table.head, self._widths))
         self._ended.append(time.monotonic())
 
-    def trying(self, source: str, toolchain: str, what: str) -> None:
-        self._trying[source, toolchain] = what
+    def trying(self, source: str, toolchain: str, stage: str) -> None:
+        self._trying[source, toolchain] = stage
 
     def paused(self, source: str) -> None:
         for key in [key for key in self._trying if key[0] == source]:

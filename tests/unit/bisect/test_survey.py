@@ -62,10 +62,10 @@ class RecordingListener:
         self.begun.append((list(lines), known))
         self.note = note
 
-    def trying(self, source: str, toolchain: str, what: str) -> None:
+    def trying(self, source: str, toolchain: str, stage: str) -> None:
         assert source
         assert toolchain
-        assert what
+        assert stage
 
     def paused(self, source: str) -> None:
         assert source
