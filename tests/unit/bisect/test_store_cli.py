@@ -89,7 +89,7 @@ def test_a_log_does_not_steer_a_terminal() -> None:
     step = SimpleNamespace(turn=0, why=EVIL)
     done: Any = SimpleNamespace(
         campaign=campaign, steps=[(step, [sample])], boundary=SimpleNamespace(summary=EVIL),
-        wanted=None, same=True,
+        next_turn=None, agrees=True,
     )  # fmt: skip
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(replay_text(done))
 
