@@ -363,4 +363,4 @@ def test_nobody_listens(box: Container) -> None:
 def test_wrong_words_are_told(box: Container) -> None:
     done = box.execute("ldapload", "tcp://127.0.0.1:3890", limit_s=30)
     assert done.status == 2
-    assert "usage: ldapload URL REQUESTS" in done.stdout
+    assert "usage: URL REQUESTS" in done.stdout
