@@ -104,9 +104,9 @@ bench-harness: develop ## how steady samples and answers are next to a noisy nei
 bench-faults: develop ## 60 random kills over real searches; BENCH="--rows 5 --commits 0" for few
 	@$(BIN)/python benchmarks/faults.py $(BENCH)
 
-.PHONY: bench-house
-bench-house: develop ## how much code, how many words, how heavy the program; BENCH=--commit=REVISION
-	@$(BIN)/python benchmarks/house.py $(BENCH)
+.PHONY: bench-code
+bench-code: develop ## how much code, how many words, how heavy the program; BENCH=--commit=REVISION
+	@$(BIN)/python benchmarks/code_size.py $(BENCH)
 
 .PHONY: bench-many
 bench-many: develop ## many machines, runs and samples: what steps and pages cost; what machines gain

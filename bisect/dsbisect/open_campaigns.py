@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.machine.host import session_id
@@ -27,6 +28,16 @@ TRIES = 4  # runs that are not valid, one after the other
 
 Asked = tuple[Question, Workload]
 SearchFor = Callable[[Workload, Sequence[Campaign]], Search]  # with the answers so far
+
+
+class Decided(Protocol):
+    """Runs under some settings, of which one metric is looked at."""
+
+    @property
+    def settings(self) -> str: ...
+
+    @property
+    def metric(self) -> str: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,13 +140,7 @@ class OpenCampaigns:
     ) -> list[Sample]:
         """All samples of this load, also those that cannot be used, when none is missing."""
         order = CampaignOrder(
-            question=Question(
-                series_id=series or (rows[0] if len(rows) == 1 else self.kind),
-                line=rows,
-                workload_id=load.id,
-                settings_id=self.settings,
-                metric=self.metric,
-            ),
+            question=runs_question(self, load, rows, self.kind, series),
             workload=load,
             search=Rounds(missing=missing, open_end=True, later=later),
             lab=self.lab,
@@ -150,6 +155,19 @@ class OpenCampaigns:
         if campaign.id not in self.campaigns:
             self.campaigns.append(campaign.id)
         return self.store.samples(campaign_id=campaign.id)
+
+
+def runs_question(
+    runs: Decided, load: Workload, rows: tuple[str, ...], kind: CampaignKind, series: str = ""
+) -> Question:
+    """Return the question of runs without a search, by which they are found again."""
+    return Question(
+        series_id=series or (rows[0] if len(rows) == 1 else kind),
+        line=rows,
+        workload_id=load.id,
+        settings_id=runs.settings,
+        metric=runs.metric,
+    )
 
 
 def valid_runs(

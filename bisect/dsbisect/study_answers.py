@@ -119,7 +119,8 @@ def answered(study: Study, lab: ThisMachine) -> StudyAnswer:
     campaigns = tuple(id_ for runs in lab.opened.values() for id_ in runs.campaigns)
     failures = {load: runs.failures for load, runs in lab.opened.items()}
     stored_answer = StudyAnswer.found(study, answer, lab.scene, campaigns, failures, lab.looks)
-    before = (StudyAnswer.of(finding) for finding in lab.store.findings(stored_answer.finding.kind))
+    kind = cast("KeptKind", study.kind)
+    before = (StudyAnswer.of(finding) for finding in lab.store.findings(kind))
     if all((earlier.study, earlier.answer) != (study, answer) for earlier in before):
         lab.store.put(stored_answer.finding)
     return stored_answer

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dsbisect import capacity
-from dsbisect.open_campaigns import Asked, OpenCampaigns, SearchFor, valid_runs
+from dsbisect.open_campaigns import Asked, OpenCampaigns, SearchFor, runs_question, valid_runs
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
@@ -35,7 +35,6 @@ from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dsresults.stored_value import stored
 from dssearch.planner import Rounds
-from dssearch.question import Question
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -315,13 +314,7 @@ class AnsweredRuns:
     def _samples(
         self, load: Workload, rows: tuple[str, ...], number: int, series: str = ""
     ) -> list[Sample]:
-        question = Question(
-            series_id=series or (rows[0] if len(rows) == 1 else self.study.runs_kind),
-            line=rows,
-            workload_id=load.id,
-            settings_id=self.settings,
-            metric=self.metric,
-        )
+        question = runs_question(self, load, rows, self.study.runs_kind, series)
         rounds = Rounds(missing=valid_runs(rows, number))
         campaign = self.lab.answers(question, load, rounds, self.study.runs_kind)
         samples = self.lab.store.samples(campaign_id=campaign.id)

@@ -88,17 +88,7 @@ def _share(
     refuse_shares((ask.workload,))
     for note in notes:
         typer.echo(note, err=True)
-    document = document_of(ask, scope, study.options, around.refs)
-    follow_shared(
-        document,
-        around.output,
-        on=around.on or "",
-        store=around.store,
-        machines=around.machines,
-        class_name=around.class_name,
-        events=around.events,
-        as_json=around.as_json,
-    )
+    follow_shared(document_of(ask, scope, study.options, around.refs), around)
 
 
 def _search_here(

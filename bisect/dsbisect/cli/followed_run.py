@@ -15,33 +15,31 @@ from dsbisect.cli.told_answers import tell_commits, tell_findings, tell_kept
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+    from dsbisect.cli.bisect_commits import CommitsCircumstances
+    from dsbisect.cli.study_command import Circumstances
     from dsbisect.shared_studies import Shared
     from dsharness.model import Campaign, SharedRun
     from dsresults.store import Store
 
 
 def follow_shared(
-    document: Mapping[str, JsonValue],
-    output: Path | None,
-    *,
-    on: str,
-    store: str | None,
-    machines: str | None,
-    class_name: str,
-    events: bool,
-    as_json: bool,
+    document: Mapping[str, JsonValue], around: Circumstances | CommitsCircumstances
 ) -> None:
     """`bisect … --on`: begin the run, or find the one that is under way, and show it."""
     from dsmany.attached import begin_run
     from dsmany.fleet import MachineCount
 
-    count = MachineCount.read(machines or MACHINES)
-    with shared_store(on, store=store) as shared:
+    count = MachineCount.read(around.machines or MACHINES)
+    with shared_store(around.on or "", store=around.store) as shared:
         run = begin_run(
-            shared, document, machines=count.at_most, at_least=count.at_least, class_name=class_name
+            shared,
+            document,
+            machines=count.at_most,
+            at_least=count.at_least,
+            class_name=around.class_name,
         )
         typer.echo(f"run {run.id}", err=True)
-        follow_run(shared, run, output, events=events, as_json=as_json)
+        follow_run(shared, run, around.output, events=around.events, as_json=around.as_json)
 
 
 def follow_run(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dssearch.search_record import Replay
 
 SEARCHES = {"rows", "commits"}
+VERDICTS = {True: "the same answer as stored", False: "NOT the same answer as stored"}
 ID = re.compile(r"[0-9a-f]{4,8}(-[0-9a-f-]*)?")  # or how it begins
 
 Ids = Annotated[
@@ -117,8 +118,7 @@ def _replay_answer(name: str, matrix: Path | None, place: str | None, *, as_json
                 hint="an export of the whole store has them",
             ) from error
     facts = {"finding": finding.id, "title": finding.title, "same": same}
-    verdict = "the same answer as stored" if same else "NOT the same answer as stored"
-    typer.echo(json.dumps(facts) if as_json else plain(f"{finding.title}\n  {verdict}"))
+    typer.echo(json.dumps(facts) if as_json else plain(f"{finding.title}\n  {VERDICTS[same]}"))
     if not same:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
@@ -153,10 +153,9 @@ def _text(done: Replay) -> str:
         lines.append(f"answer: {done.boundary.summary}")
     if done.next_turn is not None:
         lines.append(f"not finished; next: {done.next_turn.why}")
-    verdict = {True: "the same answer as stored", False: "NOT the same answer as stored", None: ""}[
-        done.agrees
-    ]
-    return plain("\n".join([*lines, f"  {verdict}"] if verdict else lines))
+    if done.agrees is not None:
+        lines.append(f"  {VERDICTS[done.agrees]}")
+    return plain("\n".join(lines))
 
 
 def _measured(sample: Sample, decider: Metric) -> str:

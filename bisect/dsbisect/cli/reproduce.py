@@ -16,8 +16,8 @@ from dsbisect.cli.common_options import (
     StorePlace,
     given_command,
 )
-from dsbisect.cli.page_answer import tell_answer
 from dsbisect.cli.study_command import Circumstances, ask_here
+from dsbisect.cli.told_answers import tell_answer
 from dsbisect.studies import Rows
 from dsharness.errors import UsageError
 

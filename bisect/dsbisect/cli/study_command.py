@@ -171,16 +171,7 @@ def ask(study: Study, around: Circumstances) -> None:
     from dsbisect.shared_studies import document_of
 
     document = document_of(study, scene, relock=around.relock, keep=around.keep)
-    follow_shared(
-        document,
-        around.output,
-        on=around.on,
-        store=around.store,
-        machines=around.machines,
-        class_name=around.class_name,
-        events=around.events,
-        as_json=around.as_json,
-    )
+    follow_shared(document, around)
 
 
 def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "") -> None:

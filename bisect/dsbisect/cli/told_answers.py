@@ -1,4 +1,4 @@
-"""Answers to searches of rows and commits: printed, reported, and as an exit code."""
+"""Answers: printed, reported, and as an exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dsbisect.cli.page_answer import tell_answer
 from dsharness.errors import ExitCode, StoppedError
 
 if TYPE_CHECKING:
@@ -16,7 +15,18 @@ if TYPE_CHECKING:
     from dsbisect.rows_study import Findings, RowsRequest
     from dsbisect.study_answers import StudyAnswer
     from dsharness.model import Campaign, Matrix
+    from dsresults.page.page import Answer
     from dsresults.profile_pair import ProfilePair
+
+
+def tell_answer(answer: Answer, page: Path, *, as_json: bool) -> None:
+    """Print it, as text with the page's path or as JSON; exit with 20 if it is inconclusive."""
+    from dsresults.page.page_text import text_of
+
+    told = answer.model_dump_json(indent=2) if as_json else f"{text_of(answer.page())}\n\n{page}"
+    typer.echo(told)
+    if answer.inconclusive:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
 def tell_commits(

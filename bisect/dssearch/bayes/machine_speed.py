@@ -135,7 +135,8 @@ def without_speed(evidence: Evidence, belief: Belief) -> Evidence:
         best = still
     speed, weights = np.empty_like(best.speed), np.empty_like(best.speed)
     speed[order], weights[order] = best.speed, runs.weights
-    return _seen_at(evidence, replace(best, speed=speed), weights)
+    fit = replace(best, speed=speed)
+    return _seen_at(evidence, fit, weights, _absorbed(runs, fit.motion))
 
 
 def _runs(evidence: Evidence, order: Ints) -> _Runs:
@@ -185,10 +186,9 @@ def _best(runs: _Runs, motions: Sequence[_Motion], belief: Belief) -> _Fit:
     return min(weighed, key=lambda fit: fit.surprise)
 
 
-def _seen_at(evidence: Evidence, fit: _Fit, weights: Floats) -> Evidence:
+def _seen_at(evidence: Evidence, fit: _Fit, weights: Floats, absorbed: float) -> Evidence:
     level = fit.levels[evidence.owner]
     noise = evidence.values - fit.speed - level
-    absorbed = _absorbed(evidence, fit.motion)
     # the speed has taken a part of the noise with it
     free = max(1.0, evidence.repeated - absorbed)
     size = np.sqrt(max(TINY, float(noise @ (noise * weights))) / free)
@@ -212,15 +212,14 @@ def _seen_at(evidence: Evidence, fit: _Fit, weights: Floats) -> Evidence:
     )
 
 
-def _absorbed(evidence: Evidence, motion: _Motion) -> float:
+def _absorbed(runs: _Runs, motion: _Motion) -> float:
     """As many runs as the speeds of the turns explain: all turns but one where it walks at will.
 
     That is the trace of the smoother of a walk. With turns of one, the noise and the walk are told
     from each other by their sum alone.
     """
-    turns = len(np.unique(np.stack([evidence.machines, evidence.turns]), axis=1).T)
-    pace = motion.pace * len(evidence.values) / turns
-    return (turns - len(np.unique(evidence.machines))) * float(np.sqrt(pace / (pace + 4)))
+    pace = motion.pace * len(runs.values) / len(runs.begins)
+    return float(np.sum(~runs.begins) * np.sqrt(pace / (pace + 4)))
 
 
 def _fit(runs: _Runs, motion: _Motion) -> _Fit:

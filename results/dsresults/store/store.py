@@ -256,7 +256,7 @@ class Store:
 
     def image(self, key: str) -> Image | None:
         """The newest manifest of an image."""
-        return next(reversed(self.find(Image, of=(key,))), None)
+        return next(iter(self.find(Image, of=(key,), newest=1)), None)
 
     def images_of(self, candidate_id: str) -> list[Image]:
         """Every manifest of a candidate, the newest last."""

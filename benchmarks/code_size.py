@@ -1,7 +1,7 @@
-"""Measure the house: how much code, how many names and words, how heavy the program is.
+"""Measure the project: how much code, how many names and words, how heavy the program is.
 
 One script for every commit, so that a table before and a table after a change of many parts say
-the same. `make bench-house BENCH=--commit=REVISION` measures a revision of the repository, and
+the same. `make bench-code BENCH=--commit=REVISION` measures a revision of the repository, and
 `--names` lists the names that do not say what they hold.
 """
 

@@ -1,4 +1,4 @@
-"""The measures of the house count what they say they count."""
+"""The measures of the project count what they say they count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house import bound_names, is_unclear, spells_question, tables
+from benchmarks.code_size import bound_names, is_unclear, spells_question, tables
 
 
 def test_names_that_hold_a_value_are_counted_once_for_each_binding() -> None:
