@@ -155,7 +155,7 @@ def single_client_step(question: SpeedQuestion, evidence: EvidenceFolder) -> Ste
         gate=Gate.PERFORMS,
         name="latency",
         title="comparing how long a single client waits",
-        seconds=240.0,
+        seconds=90.0,
         inputs=[question.max_pairs, machine_id()],
         procedures=SERVED,
         run=judged(Gate.PERFORMS, "latency", partial(run, question, evidence)),
