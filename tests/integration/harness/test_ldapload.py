@@ -347,7 +347,8 @@ def test_a_load_that_others_keep_from_its_cpu_says_so(box: Container) -> None:
     done = box.execute("sh", "-c", STARVED, "sh", "well", "requests.txt", *words, limit_s=60)
     found = Ldapload().parse(done.stdout)
     assert found.active_s is not None
-    assert load_bound(found.client_cpu_us, found.active_s, 1, found.starved_us), found
+    # other tests may keep the server waiting too, so that the load sometimes waits for it
+    assert found.starved_us > found.active_s * 1e6 / 4, found
     assert not load_bound(found.client_cpu_us, found.active_s, 1), found
 
 
