@@ -28,7 +28,7 @@ COMMANDS = (
     "bisect rows --help",
     "results --help",
     "matrix check",
-    "matrix show",
+    "list rows",
 )
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -71,7 +71,7 @@ def common_parts(request: ExplainRequest) -> tuple[Part, ...]:
         raise UsageError(
             f"two kinds of system: {request.fast} is {fast_system}, "
             f"{request.slow} is {slow_system}, and neither could take a part of the other",
-            hint="choose two rows of one kind: `dsbisect matrix show` lists them",
+            hint="choose two rows of one kind: `dsbisect list rows` has all",
         )
     return parts_of(SYSTEMS[fast_system])
 

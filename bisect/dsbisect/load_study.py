@@ -137,7 +137,7 @@ def live_workload(
 ) -> Workload:
     """The load of one worker; UsageError for one that cannot be looked at, or not by several."""
     tools, usual = (", ".join(words) for words in (LIVE, (load.usual for load in LIVE.values())))
-    hint = f"take one with a `tool` of {tools}, such as {usual}; docs/workloads.md lists them"
+    hint = f"take one with a `tool` of {tools}, such as {usual}; `dsbisect list workloads` has all"
     if workload.tool not in LIVE:
         raise UsageError(
             f"workload {workload.named!r}: {workload.tool} says nothing while it runs", hint=hint

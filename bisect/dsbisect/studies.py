@@ -23,7 +23,7 @@ RowNames = Annotated[
     tuple[str, ...],
     typer.Argument(
         metavar="ROW...",
-        help="Rows to measure: `dsbisect matrix show` lists them. The others are compared with the "
+        help="Rows to measure: `dsbisect list rows` has all. The others are compared with the "
         "first.",
         show_default=False,
     ),
@@ -254,7 +254,7 @@ class Endurance(Study):
         str,
         typer.Argument(
             metavar="ROW",
-            help="Row to measure: `dsbisect matrix show` lists them.",
+            help="Row to measure: `dsbisect list rows` has all.",
             show_default=False,
         ),
     ]

@@ -188,7 +188,7 @@ def check_given(packages: tuple[Path, ...], row: Row) -> None:
         if path.suffix != suffix or not first.startswith(FIRST_BYTES[suffix]):
             raise UsageError(
                 f"--package {path}: not a {suffix} package, as {row.id} installs them",
-                hint="`dsbisect matrix show` lists rows and their systems: another --row may fit",
+                hint="`dsbisect list rows` has all with their systems: another --row may fit",
             )
         if PLAIN.fullmatch(path.name) is None:
             raise UsageError(

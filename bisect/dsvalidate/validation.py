@@ -83,7 +83,7 @@ def check_request(request: ValidateRequest) -> None:
         raise UsageError(
             f"row {row.id} ({row.system}{built}) has no stock packages of "
             f"{known_of(row).title} that could be upgraded",
-            hint="name a row of a distribution as it is: `dsbisect matrix show`",
+            hint="name a row of a distribution as it is: `dsbisect list rows` has all",
         )
     packages_of(row)  # a MatrixError says what is not known of them
     for workload in request.workloads:

@@ -127,24 +127,10 @@ SourcePatches = Annotated[
 ]
 
 
-def _listed(metric: str) -> str:
-    """Print what each metric is, if that is asked; any other word is looked up later."""
-    if metric != "help":
-        return metric
-    from dsharness.measure.metrics import METRICS
-
-    width = max(map(len, METRICS))
-    for name, named_metric in METRICS.items():
-        typer.echo(f"{name:{width}}  {named_metric.title}")
-    raise typer.Exit
-
-
 DEFAULT_METRIC = "cost"  # the same as in the model: a test compares them
 MetricName = Annotated[
     str,
-    typer.Option(
-        "--metric", help="What decides; `--metric help` lists all.", callback=_listed, is_eager=True
-    ),
+    typer.Option("--metric", help="What decides: `dsbisect list metrics` has all."),
 ]
 Level = Annotated[
     float, typer.Option("--level", help="How sure the answer must be: a probability below 1.")

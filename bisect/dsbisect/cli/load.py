@@ -81,7 +81,8 @@ def load(  # noqa: PLR0913 - each is an option
         typer.Option(
             "--workload",
             help="A workload that says each second what came of it, or a YAML file with one. "
-            "Default: the usual one of the row's kind of server; docs/workloads.md lists them.",
+            "Default: the usual one of the row's kind of server; `dsbisect list workloads` "
+            "has all.",
             show_default=False,
         ),
     ] = None,

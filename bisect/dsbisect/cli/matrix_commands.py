@@ -1,4 +1,4 @@
-"""`dsbisect matrix`: read the matrix back, check it, draw its series."""
+"""`dsbisect matrix`: check the matrix, draw its series, print its schema."""
 
 from __future__ import annotations
 
@@ -15,40 +15,13 @@ if TYPE_CHECKING:
     from dsharness.matrix.series_graph import Drawing
     from dsharness.model import Matrix
 
-app = typer.Typer(no_args_is_help=True, help="Show, check and draw what can be measured.")
+app = typer.Typer(no_args_is_help=True, help="Check the matrix, draw its series, print its schema.")
 
 
 class GraphFormat(StrEnum):
     TEXT = "text"
     DOT = "dot"
     JSON = "json"
-
-
-@app.command()
-def show(
-    row: Annotated[str | None, typer.Argument(help="One row in full. Default: a table.")] = None,
-    *,
-    matrix: MatrixFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the rows, or show one row in full.
-
-    Example: dsbisect matrix show fedora-35-2.0.17
-    """
-    from dsharness.matrix import find_row, load_matrix
-    from dsharness.matrix.row_text import row_text, rows_text
-
-    checked = load_matrix(matrix)
-    if row is not None:
-        chosen = find_row(checked, row)
-        if as_json:
-            _print_json(chosen.model_dump(mode="json"))
-        else:
-            typer.echo(row_text(checked, chosen), nl=False)
-    elif as_json:
-        _print_json([each.model_dump(mode="json") for each in checked.rows])
-    else:
-        typer.echo(rows_text(checked.rows), nl=False)
 
 
 @app.command()

@@ -235,9 +235,7 @@ def _password(file: Path | None) -> tuple[str, str]:
 def measure(  # noqa: PLR0913 - each is an option
     row: Annotated[
         str | None,
-        typer.Argument(
-            help="Row to measure: `dsbisect matrix show` lists them.", show_default=False
-        ),
+        typer.Argument(help="Row to measure: `dsbisect list rows` has all.", show_default=False),
     ] = None,
     *,
     workload: WorkloadIds = None,
@@ -297,7 +295,7 @@ def measure(  # noqa: PLR0913 - each is an option
     if row is None:
         raise UsageError(
             "nothing is named that could be measured",
-            hint="name a row (`dsbisect matrix show` lists them), or --address ldap://HOST:PORT",
+            hint="name a row (`dsbisect list rows` has all), or --address ldap://HOST:PORT",
         )
 
     from dsbisect.cli.search_progress import Watch

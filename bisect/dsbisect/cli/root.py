@@ -246,8 +246,14 @@ COMMANDS = {
         summary="Remove containers that no running lab owns, and what the options name; never "
         "the store.",
     ),
+    "list": Lazy(
+        place="matrix_lists:app",
+        summary="List what options can name: rows, workloads, metrics, settings, series, "
+        "toolchains.",
+    ),
     "matrix": Lazy(
-        place="matrix_commands:app", summary="Show, check and draw what can be measured."
+        place="matrix_commands:app",
+        summary="Check the matrix, draw its series, print its schema.",
     ),
     "workload": Lazy(
         place="workload_commands:app",

@@ -147,7 +147,7 @@ def named(name: str, toolchains: Sequence[Toolchain]) -> Toolchain:
     if name not in by_id:
         raise MatrixError(
             f"no toolchain {name!r} in the matrix.{suggestion(name, by_id)}",
-            hint=f"there are: {', '.join(by_id) or 'none'}",
+            hint=f"`dsbisect list toolchains` describes them: {', '.join(by_id) or 'none'}",
         )
     return by_id[name]
 

@@ -99,7 +99,7 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Lda
         return workload, endpoint
     raise WorkloadError(
         f"workload {workload.id} is only for directories that the lab made",
-        hint="choose a workload that fits the rows; `dsbisect matrix show` lists both",
+        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
     )
 
 

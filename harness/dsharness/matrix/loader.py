@@ -69,12 +69,12 @@ def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:
 
 def find_row(matrix: Matrix, row_id: str) -> Row:
     """Return the row of that id, or MatrixError with the nearest id there is."""
-    return _find("row", matrix.rows, row_id)
+    return _find("row", matrix.rows, row_id, "`dsbisect list rows` describes them")
 
 
 def find_series(matrix: Matrix, series_id: str) -> Series:
     """Return the series of that id, or MatrixError with the nearest id there is."""
-    return _find("series", matrix.series, series_id)
+    return _find("series", matrix.series, series_id, "`dsbisect list series` describes them")
 
 
 def find_workload(matrix: Matrix, name: str, folder: Path = Path()) -> Workload:
@@ -95,7 +95,7 @@ def find_workload(matrix: Matrix, name: str, folder: Path = Path()) -> Workload:
             f"{name}: {users!r} is no number of users",
             hint=f"1 to {10**USER_DIGITS - 1}, such as {workload_id}@1000",
         )
-    return _find("workload", matrix.workloads, name)
+    return _find("workload", matrix.workloads, name, "`dsbisect list workloads` describes them")
 
 
 def _is_file(name: str) -> bool:
@@ -136,7 +136,9 @@ def _read_workload(path: Path) -> Workload:
 
 def find_settings(matrix: Matrix, settings_id: str) -> Settings:
     """Return the settings of that id, or MatrixError with the nearest id there is."""
-    return _find("settings", matrix.settings, settings_id)
+    return _find(
+        "settings", matrix.settings, settings_id, "`dsbisect list settings` describes them"
+    )
 
 
 def find_profile(matrix: Matrix, profile_id: str | None) -> tuple[Workload, ...]:
@@ -146,14 +148,14 @@ def find_profile(matrix: Matrix, profile_id: str | None) -> tuple[Workload, ...]
     return tuple(find_workload(matrix, name) for name in profile.workloads)
 
 
-def _find(noun: str, things: Sequence[T], wanted_id: str) -> T:
+def _find(noun: str, things: Sequence[T], wanted_id: str, hint: str = "there are") -> T:
     for thing in things:
         if thing.id == wanted_id:
             return thing
     ids = [thing.id for thing in things]
     raise MatrixError(
         f"no {noun} {wanted_id!r} in the matrix.{suggestion(wanted_id, ids)}",
-        hint=f"there are: {', '.join(ids)}",
+        hint=f"{hint}: {', '.join(ids)}",
     )
 
 

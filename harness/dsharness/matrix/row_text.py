@@ -1,9 +1,8 @@
-"""Rows as text: a line of a table, one row in full, a label in a drawing."""
+"""Rows as text: the cells of a line, one row in full, a label in a drawing."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from dsharness.model import (
@@ -18,38 +17,36 @@ from dsharness.model import (
 )
 from dsharness.products.catalog import installs, known_of, published_suites, suites_of, version_of
 
-COLUMNS = ("id", "OS", "product", "verdict")
 UNKNOWN = "first pull"  # no one can say before it
-WIDTH = 80
 
 
-def rows_text(rows: Sequence[Row]) -> str:
-    """A table of rows that is whole in 80 columns: where from, and the note, stand below each."""
-    cells = [COLUMNS, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(COLUMNS))]
-    lines = [_aligned(COLUMNS, widths), _aligned(["-" * width for width in widths], widths)]
-    for row, line in zip(rows, cells[1:], strict=True):
-        lines.append(_aligned(line, widths))
-        parts = (
-            *_parts(suites_of(row), "part of"),
-            *_parts(published_suites(row), "published as part of"),
-            base_text(row.base),
-            packages_text(row),
-            row.note,
-            _published_note(row),
-        )
-        lines.append(_wrapped("; ".join(text for text in parts if text), "    "))
-    return "\n".join(lines) + "\n"
+def row_cells(row: Row) -> tuple[str, ...]:
+    """Return a row as the cells of a line: its id, its system, its product, and what is special."""
+    about = (
+        f"published {row.published.verdict}" if row.published else "",
+        *_parts(suites_of(row), "part of"),
+        *_parts(published_suites(row), "published as part of"),
+        base_text(row.base),
+        packages_text(row),
+        row.note,
+        _published_note(row),
+    )
+    return row.id, str(row.os), _product(row), "; ".join(text for text in about if text)
 
 
 def row_text(matrix: Matrix, row: Row) -> str:
     """Return everything of one row, a fact a line."""
-    facts = [(name, value) for name, value in _facts(matrix, row) if value]
-    width = max(len(name) for name, _ in facts)
-    lines = [row.id]
-    for name, value in facts:
+    return whole_text(row.id, _facts(matrix, row))
+
+
+def whole_text(name: str, facts: Iterable[tuple[str, str]]) -> str:
+    """Return one thing of the matrix in full: its name, then each fact that has a value."""
+    told_facts = [(noun, value) for noun, value in facts if value]
+    width = max((len(noun) for noun, _ in told_facts), default=0)
+    lines = [name]
+    for noun, value in told_facts:
         lines.extend(
-            f"  {name if index == 0 else '':{width}}  {line}"
+            f"  {noun if index == 0 else '':{width}}  {line}"
             for index, line in enumerate(value.splitlines())
         )
     return "\n".join(lines) + "\n"
@@ -85,11 +82,6 @@ def packages_text(row: Row) -> str:
     return text
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    verdict = row.published.verdict if row.published else ""
-    return (row.id, str(row.os), _product(row), verdict)
-
-
 def _product(row: Row) -> str:
     return f"{known_of(row).title} {version_of(row) or UNKNOWN}"
 
@@ -97,21 +89,6 @@ def _product(row: Row) -> str:
 def _parts(suites: dict[str, str], word: str) -> Iterator[str]:
     """Yield what brings the product along."""
     yield from (f"{word} {title} {version}" for title, version in suites.items())
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
-def _wrapped(text: str, indent: str) -> str:
-    return textwrap.fill(
-        text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _published_note(row: Row) -> str:

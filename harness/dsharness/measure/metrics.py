@@ -425,7 +425,8 @@ def find_metric(name: str) -> Metric:
     """Return the metric of that name; UsageError with the nearest one known."""
     if name not in METRICS:
         raise UsageError(
-            f"no metric {name!r}.{suggestion(name, METRICS)}", hint=f"one of {', '.join(METRICS)}"
+            f"no metric {name!r}.{suggestion(name, METRICS)}",
+            hint=f"`dsbisect list metrics` describes them: {', '.join(METRICS)}",
         )
     return METRICS[name]
 

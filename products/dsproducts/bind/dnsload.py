@@ -45,7 +45,7 @@ def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsloadWorkload, DnsEn
         return workload, endpoint
     raise WorkloadError(
         f"workload {workload.id} asks for names of a zone, which this server does not serve",
-        hint="choose a workload that fits the rows; `dsbisect matrix show` lists both",
+        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
     )
 
 

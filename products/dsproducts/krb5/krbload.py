@@ -45,7 +45,7 @@ def _kerberos(workload: Workload, endpoint: Endpoint) -> tuple[KrbloadWorkload, 
         return workload, endpoint
     raise WorkloadError(
         f"workload {workload.id} asks a KDC for tickets, which this server does not give",
-        hint="choose a workload that fits the rows; `dsbisect matrix show` lists both",
+        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
     )
 
 

@@ -67,7 +67,7 @@ def _settings(options: Sequence[str]) -> Iterator[str]:
     if not options:
         yield "# The settings of the package, unchanged.\n"
     for name in options:
-        yield f"# The lab set `{name}`; `dsbisect matrix show` has its value.\n"
+        yield f"# The lab set `{name}`; `dsbisect list settings` has its value.\n"
 
 
 def _script(load: LdcltWorkload, ends: str) -> str:

@@ -4,37 +4,72 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from dsbisect.cli import workload_commands
-from dsbisect.cli.matrix_commands import app
+from dsbisect.cli import matrix_commands, matrix_lists, workload_commands
 from dsharness.errors import DsbisectError, MatrixError
 from dsharness.matrix.loader import schema_text
 
 MATRIX = str(Path(__file__).resolve().parents[3] / "matrix.yaml")
 
 
-def run(*arguments: str) -> str:
+def run(*arguments: str, app: typer.Typer = matrix_commands.app) -> str:
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-@pytest.mark.parametrize("command", ["show", "check", "graph", "schema"])
+@pytest.mark.parametrize("command", ["check", "graph", "schema"])
 def test_every_command_has_help_with_an_example(command):
     assert f"Example: dsbisect matrix {command}" in " ".join(run(command, "--help").split())
 
 
-def test_shows_all_rows_or_one():
-    assert "fedora-35-2.0.17" in run("show", "--matrix", MATRIX)
-    assert "389-ds-base-2.0.17-1.fc35" in run("show", "fedora-35-2.0.17", "--matrix", MATRIX)
+def listed(*arguments: str) -> str:
+    return run(*arguments, "--matrix", MATRIX, app=matrix_lists.app)
+
+
+def test_lists_all_rows_those_with_a_word_or_one():
+    lines = listed("rows").splitlines()
+    fedora = listed("rows", "Fedora").splitlines()
+    assert {line.split()[0] for line in fedora} < {line.split()[0] for line in lines}
+    assert all("fedora" in line.lower() for line in fedora)
+    assert "389-ds-base-2.0.17-1.fc35" in listed("rows", "fedora-35-2.0.17")
 
 
 def test_json_is_what_the_matrix_says():
-    rows = json.loads(run("show", "--matrix", MATRIX, "--json"))
-    one = json.loads(run("show", "debian-12", "--matrix", MATRIX, "--json"))
-    assert one in rows
-    assert one["versions"]["389-ds"] == "2.3.1"
+    rows = json.loads(listed("rows", "--json"))
+    row = json.loads(listed("rows", "debian-12", "--json"))
+    assert row in rows
+    assert row["versions"]["389-ds"] == "2.3.1"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("workloads", "search-schedule"), "  scheduled       1000.0"),
+        (("workloads", "bind-one@100"), "  users           100"),
+        (("workloads", "search-mod"), "search-modify "),
+        (("settings", "PBKDF2_SHA256"), "pbkdf2-sha256 "),
+        (("settings", "rules-100"), "  options  rules: 100"),
+        (("series", "debian"), "  rows   debian-11, debian-12, debian-13, debian-sid"),
+        (("toolchains", "openssl-1.1"), "debian-11 "),
+    ],
+)
+def test_a_word_chooses_lines_and_a_whole_name_shows_all_of_it(words, line):
+    assert any(shown.startswith(line) for shown in listed(*words).splitlines())
+
+
+def test_a_metric_is_shown_without_a_matrix():
+    assert "  better   smaller" in run("metrics", "cost", app=matrix_lists.app)
+
+
+@pytest.mark.parametrize("noun", ["rows", "workloads", "metrics", "settings", "series"])
+def test_a_word_of_nothing_is_refused_by_the_command_that_lists(noun):
+    matrix = () if noun == "metrics" else ("--matrix", MATRIX)
+    with pytest.raises(DsbisectError) as caught:
+        run(noun, "nonesuch", *matrix, app=matrix_lists.app)
+    assert f"`dsbisect list {noun}` describes them: " in caught.value.hint
 
 
 def test_check_counts_what_is_there():
@@ -51,7 +86,7 @@ def test_a_wrong_matrix_is_the_one_error(tmp_path):
 
 def test_an_unknown_row_or_series_is_the_one_error():
     with pytest.raises(MatrixError, match="Perhaps you meant 'debian-12'"):
-        run("show", "debian12", "--matrix", MATRIX)
+        listed("rows", "debian12")
     with pytest.raises(MatrixError, match="Perhaps you meant 'fedora'"):
         run("graph", "fedroa", "--matrix", MATRIX)
 

@@ -119,7 +119,7 @@ def test_tables_are_counted_by_one_thread_unless_the_user_says_otherwise(given, 
 
 @pytest.mark.whole
 def test_other_commands_keep_their_status():
-    assert ends_with("matrix", "show", "--nonsense")[0] == ExitCode.USAGE
+    assert ends_with("list", "rows", "--nonsense")[0] == ExitCode.USAGE
 
 
 JUDGE = ("judge", "HEAD", "--good", "a", "--bad", "b", "--workload", "bind-one")
@@ -330,7 +330,7 @@ def test_a_harness_that_cannot_be_loaded_is_no_verdict_even_unheard(redirected):
     ("args", "status"),
     [
         (("--version",), ExitCode.DISK), (("--help",), ExitCode.DISK),
-        (("matrix", "show"), ExitCode.DISK), (("matrix", "nonsense"), ExitCode.USAGE),
+        (("list", "rows"), ExitCode.DISK), (("matrix", "nonsense"), ExitCode.USAGE),
     ],
     ids=str,
 )  # fmt: skip
