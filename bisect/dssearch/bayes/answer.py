@@ -204,7 +204,7 @@ def _ramp(beliefs: Beliefs, certainty: Certainty) -> Boundary:
 
 def _none(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     names, visible = beliefs.line.names, visible_pct(beliefs, certainty)
-    chance = beliefs.nothing_above(math.log1p(visible / 100))
+    chance = beliefs.nothing_above(math.log1p(visible / 100)) * (1 - beliefs.by_luck)
     shape, head, between = _nature_of_none(beliefs)
     return beliefs.boundary(
         found=False,

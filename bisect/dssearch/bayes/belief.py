@@ -20,6 +20,7 @@ from dssearch.bayes.track import TINY, Floats, Track, track
 from dssearch.question import History, Outlook, Question, Share
 
 LEAST_IN_SCATTER = 2.0  # steps below so many times what builds differ by are not looked for
+ONE_OF_TWO = 0.5  # of the lines whose builds lie in two layouts: a step shows in one of them only
 SURE = 0.9  # that there is a step: more than one gap may be
 APART = 0.95  # that a candidate differs from both its neighbours: then runs cannot part its gaps
 LEAST_SHOWN = 0.0005  # a chance that is kept for the report
@@ -55,6 +56,7 @@ class Beliefs:
     high: int
     failed: Mapping[str, str]  # what cannot be measured -> why
     of_source: bool  # whether a step is one of sources, whatever single builds of them cost
+    layouts: float  # the chance, in advance, that builds lie in two layouts
     posterior: Posterior
 
     @property
@@ -229,6 +231,18 @@ class Beliefs:
         """Return the chance of no step and no ramp, or of one below that size (a log)."""
         return self._flat(size) + self.posterior.below(size)
 
+    @property
+    def by_luck(self) -> float:
+        """Return (15b), the chance that a step shows in one layout, and no build after it has that.
+
+        More runs of the same builds never show it.
+        """
+        positions = self.posterior.runs.positions
+        widths = np.diff(self.line.sums[positions])
+        missed = 0.5 ** np.arange(self.posterior.gaps, 0, -1)
+        shares = widths / max(TINY, float(widths.sum()))
+        return ONE_OF_TWO * self.layouts * float(missed @ shares)
+
     def _flat(self, size: float) -> float:
         """Return the chance of no step, and of a ramp below that size."""
         posterior = self.posterior
@@ -313,6 +327,7 @@ def believe(
     runs = evidence(question.decider, history, line, *bounds)
     if runs is None or (runs.positions[0], runs.positions[-1]) != bounds:
         return None
+    own = belief.of(question.decider)
     return Beliefs(
         question=question,
         history=history,
@@ -321,7 +336,8 @@ def believe(
         high=bounds[1],
         failed={name: why for name, why in failed.items() if name in line.index},
         of_source=belief.of_source,
-        posterior=weigh(runs, line, belief.of(question.decider)),
+        layouts=sum(builds.chance for builds in own.scatters if builds.layouts),
+        posterior=weigh(runs, line, own),
     )
 
 
