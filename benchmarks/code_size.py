@@ -33,8 +33,8 @@ PACKAGES = re.compile(
 # next to it whose name says options, a request, what is shared of one, or studies.
 NO_QUESTION = """
 __init__ build check claims_progress clean doctor image listing machines matrix_commands
-matrix_lists page_answer replay report results root search_progress serve show shown_output stored_answers
-stored_runs survey watch workload_commands
+matrix_lists page_answer replay report results root search_progress serve show shown_output
+stored_answers stored_runs survey watch workload_commands
 """
 SPELLS_A_QUESTION = re.compile(r"(^|_)(options?|request|shared|studies)(_|$)")
 

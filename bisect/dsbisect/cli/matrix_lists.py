@@ -22,7 +22,7 @@ app = typer.Typer(
 Word = Annotated[
     str | None,
     typer.Argument(
-        metavar="[WORD]",
+        metavar="WORD",
         help="Only lines with this word; with a whole name, all of that one.",
         show_default=False,
     ),
