@@ -27,7 +27,7 @@ COMMANDS = (
     "matrix --help",
     "bisect rows --help",
     "results --help",
-    "matrix check",
+    "check",
     "list rows",
 )
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,4 +1,4 @@
-"""`dsbisect matrix`: check the matrix, draw its series, print its schema."""
+"""`dsbisect matrix`: draw the matrix's series, print its schema."""
 
 from __future__ import annotations
 
@@ -15,36 +15,13 @@ if TYPE_CHECKING:
     from dsharness.matrix.series_graph import Drawing
     from dsharness.model import Matrix
 
-app = typer.Typer(no_args_is_help=True, help="Check the matrix, draw its series, print its schema.")
+app = typer.Typer(no_args_is_help=True, help="Draw the matrix's series, print its schema.")
 
 
 class GraphFormat(StrEnum):
     TEXT = "text"
     DOT = "dot"
     JSON = "json"
-
-
-@app.command()
-def check(*, matrix: MatrixFile = None, as_json: AsJson = False) -> None:
-    """Check the matrix; every error has its file, its line and what is allowed.
-
-    Example: dsbisect matrix check --matrix mine.yaml
-    """
-    from dsharness.matrix import find_matrix, load_matrix
-
-    where = matrix or find_matrix()
-    checked = load_matrix(where)
-    counts = {
-        "rows": len(checked.rows),
-        "series": len(checked.series),
-        "workloads": len(checked.workloads),
-        "settings": len(checked.settings),
-    }
-    if as_json:
-        _print_json({"matrix": str(where), "valid": True, **counts})
-    else:
-        listed = ", ".join(f"{count} {noun}" for noun, count in counts.items())
-        typer.echo(f"{where}: valid: {listed}")
 
 
 @app.command()

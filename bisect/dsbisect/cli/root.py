@@ -251,13 +251,17 @@ COMMANDS = {
         summary="List what options can name: rows, workloads, metrics, settings, series, "
         "toolchains.",
     ),
+    "check": Lazy(
+        place="check:check",
+        summary="Check a matrix, a workload's file or a watch's file; nothing is measured.",
+    ),
     "matrix": Lazy(
         place="matrix_commands:app",
-        summary="Check the matrix, draw its series, print its schema.",
+        summary="Draw the matrix's series, print its schema.",
     ),
     "workload": Lazy(
         place="workload_commands:app",
-        summary="Make a workload's file from a recorded access log; check one.",
+        summary="Make a workload's file from a recorded access log.",
     ),
     "image": Lazy(
         place="image:app", summary="Build and list the rows' images, and show what is in them."

@@ -113,23 +113,6 @@ def watch_run(  # noqa: PLR0913 - each is an option
             time.sleep(60 * every)
 
 
-@app.command("check")
-def watch_check(watch: FileOfWatch, *, matrix: MatrixFile = None, as_json: AsJson = False) -> None:
-    """Check a watch's file, and print what it asks for; nothing is measured.
-
-    Example: dsbisect watch check watch.yaml
-    """
-    from dsbisect.watch_study import read_watch, understood_watch
-    from dsharness.matrix import load_matrix
-
-    checked = load_matrix(matrix, folder=False)
-    watch_file = read_watch(watch, checked)
-    if as_json:
-        typer.echo(watch_file.model_dump_json(indent=2))
-    else:
-        typer.echo("\n".join((f"{watch}: valid", *understood_watch(watch_file, checked))))
-
-
 def _error(line: str) -> None:
     typer.echo(line, err=True)
 

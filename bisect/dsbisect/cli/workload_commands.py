@@ -1,26 +1,21 @@
-"""`workload`: a workload's file is made from a recorded access log, and checked."""
+"""`workload`: a workload's file is made from a recorded access log."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, MatrixFile
+from dsbisect.cli.common_options import AsJson
 
-if TYPE_CHECKING:
-    from dsharness.model import Matrix, Workload
-
-app = typer.Typer(
-    no_args_is_help=True, help="Make a workload's file from a recorded access log; check one."
-)
+app = typer.Typer(no_args_is_help=True, help="Make a workload's file from a recorded access log.")
 
 
 @app.callback()
 def workload() -> None:
-    """Make a workload's file from a recorded access log; check one."""
+    """Make a workload's file from a recorded access log."""
 
 
 @app.command("from-log")
@@ -64,75 +59,3 @@ def from_log(
             typer.echo(line)
     if load.unread:
         typer.echo(f"{load.unread} lines could not be read", err=True)
-
-
-@app.command("check")
-def check(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A YAML file with a workload; also an id.")
-    ],
-    *,
-    row: Annotated[
-        str | None, typer.Option("--row", help="Also whether this row can answer it.")
-    ] = None,
-    matrix: MatrixFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Check a workload, and print what it asks for; nothing is measured.
-
-    Example: dsbisect workload check mine.yaml --row debian-12
-    """
-    from dsharness.matrix import find_workload, load_matrix
-
-    checked = load_matrix(matrix)
-    load = find_workload(checked, file)
-    if row is not None:
-        _refuse_unfit(checked, row, load)
-    notes = _notes(checked, load)
-    if as_json:
-        document = {"valid": True, "workload": load.model_dump(mode="json"), "notes": notes}
-        typer.echo(json.dumps(document, indent=2))
-        return
-    fits = f"; {row} can answer it" if row else ""
-    typer.echo("\n".join((f"{file}: valid{fits}", *_understood(load), *notes)))
-
-
-def _refuse_unfit(matrix: Matrix, row: str, load: Workload) -> None:
-    """UsageError for a load that the row cannot answer with the matrix's own settings."""
-    from dsharness.matrix import find_row, find_settings
-    from dslab.candidates import check_loads
-
-    settings = find_settings(matrix, matrix.defaults.settings)
-    check_loads(matrix, (find_row(matrix, row),), (load,), settings)
-
-
-def _understood(load: Workload) -> list[str]:
-    """What is asked for, and how fast."""
-    from dsharness.model import LdaploadWorkload
-
-    requests = load.requests if isinstance(load, LdaploadWorkload) else ()
-    pace = "as answers come" if load.rate is None else f"{load.rate:g} operations/s"
-    if load.share_pct is not None:
-        pace = f"{load.share_pct:g} % of what the slower end answers"
-    writes = "; it writes: a new server for each turn" if load.writes else ""
-    return [
-        f"  {load.id}: {load.title}",
-        f"  by {load.tool}, {load.connections} connections, {pace}{writes}",
-        *(f"  {request}" for request in requests),
-    ]
-
-
-def _notes(matrix: Matrix, load: Workload) -> list[str]:
-    """What may be right, and is wrong more often."""
-    from dsharness.yaml_files.problems import suggestion
-
-    control = getattr(load, "control", None)
-    workload_ids = [workload.id for workload in matrix.workloads]
-    _, _, users = load.named.rpartition("@")
-    if control is None or control.removesuffix(f"-{users}") in workload_ids:
-        return []
-    note = (
-        f"note: the control {control!r} is no workload of the matrix: a report compares with it "
-        f"only if its own file is measured too.{suggestion(control, workload_ids)}"
-    )
-    return [note]

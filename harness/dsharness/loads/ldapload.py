@@ -170,7 +170,7 @@ def _steps(load: LdaploadWorkload, request: LdapRequest, server: OwnDirectory) -
         else:
             raise WorkloadError(
                 f"workload {load.id} imports, which this server cannot do while it runs",
-                hint="choose another: `dsbisect workload check FILE --row ROW` tells which fit",
+                hint="choose another: `dsbisect check FILE --row ROW` tells which fit",
             )
 
 

@@ -24,7 +24,7 @@ from dsharness.yaml_files.shape import checked, read_checked, refuse_problems, s
 from dsharness.yaml_files.yaml_source import read_document
 
 NAME = "matrix.yaml"
-HINT = "correct the file, then `dsbisect matrix check`; docs/matrix.md has examples"
+HINT = "correct the file, then `dsbisect check`; docs/matrix.md has examples"
 SHAPE_HINT = "docs/matrix.md has examples; `dsbisect matrix schema` prints what a matrix may say"
 UNREAD_HINT = "name a readable file; a matrix with --matrix or $DSBISECT_MATRIX"
 WORKLOAD_HINT = "write it as in a matrix: docs/workloads.md has an example"

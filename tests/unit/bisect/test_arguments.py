@@ -436,7 +436,7 @@ def test_an_empty_database_is_not_this_machine(command, monkeypatch, capfd):
         (("worker", "--name", ""), "--name ''"),
         (("worker", "--registry", ""), "--registry ''"),
         (("schemes", "--scheme", ""), "--scheme ''"),
-        (("matrix", "check", "--matrix", ""), "--matrix ''"),
+        (("check", "--matrix", ""), "--matrix ''"),
         (("build", "make", "debian-13", "--source", ""), "--source ''"),
         (("report", ""), "report ''"),
         (("results", "export", ""), "export ''"),

@@ -33,14 +33,14 @@ ROW = {
 COMMANDS = (
     "doctor", "measure", "load", "schemes", "levels", "sizes", "endurance", "explain", "plan",
     "build make", "build list", "build survey", "judge", "reproduce", "report", "serve", "history",
-    "compare", "validate", "verify", "watch run", "watch check", "watch show", "watch set",
+    "compare", "validate", "verify", "watch run", "watch show", "watch set",
     "watch release",
     "log", "replay", "clean", "list rows", "list workloads", "list metrics", "list settings",
-    "list series", "list toolchains", "matrix check",
+    "list series", "list toolchains", "check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
     "bisect commits",
     "results list", "results show", "results export", "results import",
-    "workload from-log", "workload check",
+    "workload from-log",
     "worker", "attach", "cancel", "machines drain", "machines forget", "machines role",
 )  # fmt: skip
 GROUPS = (
@@ -168,8 +168,8 @@ def test_there_is_no_other_command(terminal: Terminal) -> None:
         ("series", ("bisect", "rows", "--series", "debain")),
         ("good", ("bisect", "rows", "--good", "debian-10")),
         ("order", ("bisect", "rows", "--good", "debian-12", "--bad", "debian-11")),
-        ("no-matrix", ("matrix", "check", "--matrix", "none.yaml")),
-        ("folder-as-matrix", ("matrix", "check", "--matrix", ".")),
+        ("no-matrix", ("check", "none.yaml")),
+        ("folder-as-matrix", ("check", ".")),
         ("store-url", ("report", "--store", "mysql://db/x")),
         ("store-folder", ("report", "--store", "none/x.db")),
         ("no-store", ("report",)),
@@ -193,7 +193,7 @@ def test_wrong_words(terminal: Terminal, place: Path, name: str, args: tuple[str
 
 def test_a_matrix_that_is_no_yaml(terminal: Terminal, place: Path) -> None:
     (place / "wrong.yaml").write_text("version: 1\nrows: [\n")
-    status, _, err = terminal.run("matrix", "check", "--matrix", "wrong.yaml")
+    status, _, err = terminal.run("check", "wrong.yaml")
     assert status == ExitCode.MATRIX
     assert "wrong.yaml:" in err
 
@@ -215,7 +215,7 @@ def test_a_matrix_that_nobody_may_read(terminal: Terminal, place: Path) -> None:
         ("list", "metrics"),
         ("list", "settings", "default"),
         ("list", "series"),
-        ("matrix", "check"),
+        ("check",),
         ("matrix", "graph"),
         ("matrix", "schema"),
         ("results", "import", str(EXPORT)),

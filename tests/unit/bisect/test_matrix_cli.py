@@ -7,11 +7,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dsbisect.cli import matrix_commands, matrix_lists, workload_commands
-from dsharness.errors import DsbisectError, MatrixError
+from dsbisect.cli import matrix_commands, matrix_lists
+from dsbisect.cli.check import check, kind_of
+from dsharness.errors import DsbisectError, MatrixError, UsageError
 from dsharness.matrix.loader import schema_text
 
 MATRIX = str(Path(__file__).resolve().parents[3] / "matrix.yaml")
+CHECK = typer.Typer()
+CHECK.command()(check)
 
 
 def run(*arguments: str, app: typer.Typer = matrix_commands.app) -> str:
@@ -20,7 +23,7 @@ def run(*arguments: str, app: typer.Typer = matrix_commands.app) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("command", ["check", "graph", "schema"])
+@pytest.mark.parametrize("command", ["graph", "schema"])
 def test_every_command_has_help_with_an_example(command):
     assert f"Example: dsbisect matrix {command}" in " ".join(run(command, "--help").split())
 
@@ -73,15 +76,59 @@ def test_a_word_of_nothing_is_refused_by_the_command_that_lists(noun):
 
 
 def test_check_counts_what_is_there():
-    assert run("check", "--matrix", MATRIX).startswith(f"{MATRIX}: valid: 35 rows, ")
-    assert json.loads(run("check", "--matrix", MATRIX, "--json"))["valid"] is True
+    for words in ((MATRIX,), ("--matrix", MATRIX)):
+        assert run(*words, app=CHECK).startswith(f"{MATRIX}: valid: 35 rows, ")
+        answer = json.loads(run(*words, "--json", app=CHECK))
+        assert (answer["valid"], answer["kind"]) == (True, "matrix")
 
 
 def test_a_wrong_matrix_is_the_one_error(tmp_path):
     wrong = tmp_path / "matrix.yaml"
     wrong.write_text("version: 1\n", encoding="utf-8")
     with pytest.raises(MatrixError, match="rows: missing"):
-        run("check", "--matrix", str(wrong))
+        run(str(wrong), app=CHECK)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("version: 1", "matrix"),
+        ("rows: []\nworkloads: []", "matrix"),
+        ("workloads: []\ntitel: a", "workload"),
+        ("id: w\nrows: []\nsettings: s", "watch"),
+        ("loads: []\nsettings: s", "watch"),
+    ],
+)
+def test_a_file_is_known_by_its_keys(tmp_path, text, kind):
+    path = tmp_path / "a.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert kind_of(str(path)) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "row: []\nload: []",
+            "neither a matrix nor the file of a workload or a watch, with the keys",
+        ),
+        ("- rows", "a sequence at the top level"),
+        ("", "nothing at the top level"),
+        ("{}", "the keys of none"),
+    ],
+)
+def test_a_file_of_no_kind_is_refused_with_what_each_has(tmp_path, text, message):
+    path = tmp_path / "a.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MatrixError, match=message) as caught:
+        run(str(path), app=CHECK)
+    assert "a watch's file `loads`" in caught.value.hint
+
+
+@pytest.mark.parametrize("option", [("--row", "debian-12"), ("--matrix", MATRIX)])
+def test_what_the_check_of_a_matrix_does_not_read_is_refused(option):
+    with pytest.raises(UsageError, match=option[0]):
+        run(MATRIX, *option, app=CHECK)
 
 
 def test_an_unknown_row_or_series_is_the_one_error():
@@ -121,7 +168,7 @@ workloads:
 
 
 def check_workload(*args: str) -> tuple[str, BaseException | None]:
-    done = CliRunner().invoke(workload_commands.app, ["check", *args, "--matrix", MATRIX])
+    done = CliRunner().invoke(CHECK, [*args, "--matrix", MATRIX])
     return done.output, done.exception
 
 

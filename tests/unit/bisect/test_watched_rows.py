@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+import typer
 from measured import WorldBenches
 from shipped import MATRIX
 from typer.testing import CliRunner
 from watchers import RecordingWatcher
 from worlds import World
 
-from dsbisect.cli.watch import app
+from dsbisect.cli.check import check
 from dsbisect.search_options import SearchOptions
 from dsbisect.watch_study import WatchedLoad, WatchFile, read_watch
 from dsbisect.watched_rows import RowLook, RowsPass
@@ -351,8 +352,10 @@ def test_a_watch_is_checked_without_measuring(tmp_path: Path) -> None:
         "rows: [debian-sid]\nloads: [{workload: bind-one, metric: rate}]\n",
         encoding="utf-8",
     )
-    check = ["check", str(path), "--matrix", str(MATRIX.file)]
-    assert CliRunner().invoke(app, check).output.splitlines() == [
+    app = typer.Typer()
+    app.command()(check)
+    check_watch = [str(path), "--matrix", str(MATRIX.file)]
+    assert CliRunner().invoke(app, check_watch).output.splitlines() == [
         f"{path}: valid",
         "  w: settings default; smallest difference: 5 %; at most 400 runs of a search",
         "  branch main since v1",
@@ -361,7 +364,7 @@ def test_a_watch_is_checked_without_measuring(tmp_path: Path) -> None:
         f"  under bind-one by rate: {find_workload(MATRIX, 'bind-one').title}",
     ]
     path.write_text("id: w\n", encoding="utf-8")
-    assert isinstance(CliRunner().invoke(app, check).exception, MatrixError)
+    assert isinstance(CliRunner().invoke(app, check_watch).exception, MatrixError)
 
 
 def test_a_row_alone_can_be_watched(tmp_path: Path) -> None:
