@@ -8,7 +8,13 @@ from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import LATENCY, LATENCY_P99
 from dsharness.model import NO_DIFFERENCE, Boundary
 from dsresults.compare import comparison_table
-from dsresults.compare.comparison_table import Candidate, ComparisonTable, Estimate, Observed
+from dsresults.compare.comparison_table import (
+    CONFIDENCE,
+    Candidate,
+    ComparisonTable,
+    Estimate,
+    Observed,
+)
 from dsresults.compare.latency_curves import (
     FEWEST_SLOWER,
     IN_TABLE,
@@ -161,8 +167,8 @@ def _table(comparison: ComparisonTable) -> Table:
     facts = shown_columns(comparison)
     return Table(
         kind="candidates",
-        caption=f"Each candidate under each load: {what} (99 % interval). What is compared: "
-        f"{decider.title}.",
+        caption=f"Each candidate under each load: {what} ({100 * CONFIDENCE:.0f} % "
+        f"interval). What is compared: {decider.title}.",
         columns=(
             "Candidate",
             *(

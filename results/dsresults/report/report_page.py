@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsharness.measure.metrics import COST
-from dsresults.compare.comparison_table import ComparisonTable
+from dsresults.compare.comparison_table import CONFIDENCE, ComparisonTable
 from dsresults.number_text import chance_text, duration, measured_between, significant, utc
 from dsresults.page.page import (
     Content,
@@ -73,7 +73,7 @@ def _reading(comparison: ComparisonTable) -> str:
     worse = words.said("slower" if decider.smaller_is_better else "faster")
     return (
         f"{what}, on a log axis; {higher} {worse}. Faint dots are single samples, the bar is the "
-        "99 % interval against the line's first end."
+        f"{100 * CONFIDENCE:.0f} % interval against the line's first end."
     )
 
 
