@@ -48,7 +48,7 @@ def examine(*, fresh: bool, progress: Progress) -> Diagnosis:
     if not missing(checks):
         progress("container engine")
         try:
-            engine = _detect(fresh=fresh)
+            engine = working_engine(fresh=fresh)
             checks.append(engine_checks.check_engine(engine))
             checks.extend(_engine(engine, progress))
         except EngineError as error:
@@ -62,10 +62,14 @@ def examine(*, fresh: bool, progress: Progress) -> Diagnosis:
     return Diagnosis(checks=tuple(checks), engine=engine)
 
 
-def _detect(*, fresh: bool) -> Engine:
-    """Return the engine as remembered, as long as that still starts a container."""
+def working_engine(*, fresh: bool) -> Engine:
+    """Return the engine as remembered, as long as that still starts a container and lacks nothing.
+
+    What would be reported as missing may have been cured since it was remembered.
+    """
     engine = detect(fresh=fresh)
-    if not fresh and try_container(engine.configuration) is not None:
+    whole = engine.pins_cpus and engine.moves_cpus and engine.limits_memory
+    if not fresh and (not whole or try_container(engine.configuration) is not None):
         return detect(fresh=True)
     return engine
 

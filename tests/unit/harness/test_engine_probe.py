@@ -23,6 +23,7 @@ from dsharness.containers.engine_probe import (
     write_configuration,
 )
 from dsharness.containers.ownership import CleanupScope, removable
+from dsharness.doctor.checkup import working_engine
 from dsharness.errors import EngineError, ExitCode, ToolMissingError
 from dsharness.machine import process_limits
 
@@ -126,6 +127,17 @@ def test_limits_that_are_taken_and_ignored_count_as_missing(
     assert not engine.pins_cpus
     assert not engine.moves_cpus
     assert not engine.limits_memory
+
+
+def test_doctor_looks_again_at_limits_that_were_missing(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IGNORES", "1")
+    assert not detect().pins_cpus
+    monkeypatch.delenv("IGNORES")
+    assert not detect().pins_cpus, "what is remembered serves a search"
+    assert working_engine(fresh=False).pins_cpus
+    assert detect().pins_cpus
 
 
 def test_a_podman_that_cannot_move_a_running_container(
