@@ -32,7 +32,7 @@ PACKAGES = re.compile(
 # server (they list, look at, keep or clean what is there, or show progress), and by the modules
 # next to it whose name says options, a request, what is shared of one, or studies.
 NO_QUESTION = """
-__init__ build check claims_progress clean doctor image machines matrix_commands
+__init__ build claims_progress clean doctor file_check image machines matrix_commands
 matrix_lists replay report results root search_progress serve shown_output
 stored_answers stored_runs survey watch workload_commands
 """

@@ -163,13 +163,18 @@ def toolchains(word: Word = None, *, matrix: MatrixFile = None, as_json: AsJson 
     from dsbuilds.toolchains.toolchain_choice import named
     from dsharness.matrix import load_matrix
 
-    known = load_matrix(matrix).toolchains
+    checked = load_matrix(matrix)
 
     def entry(toolchain: Toolchain) -> Entry:
         cells = (toolchain.id, toolchain.row, ", ".join(toolchain.offers))
         return Entry(cells=cells, data=toolchain.model_dump(mode="json"))
 
-    _show(map(entry, known), word, lambda name: entry(named(name, known)), as_json=as_json)
+    _show(
+        map(entry, checked.toolchains),
+        word,
+        lambda name: entry(named(name, checked.toolchains)),
+        as_json=as_json,
+    )
 
 
 def _show(

@@ -252,7 +252,7 @@ COMMANDS = {
         "toolchains.",
     ),
     "check": Lazy(
-        place="check:check",
+        place="file_check:check",
         summary="Check a matrix, a workload's file or a watch's file; nothing is measured.",
     ),
     "matrix": Lazy(

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from dsbisect.cli import matrix_commands, matrix_lists
-from dsbisect.cli.check import check, kind_of
+from dsbisect.cli.file_check import check, kind_of
 from dsharness.errors import DsbisectError, MatrixError, UsageError
 from dsharness.matrix.loader import schema_text
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from watchers import RecordingWatcher
 from worlds import World
 
-from dsbisect.cli.check import check
+from dsbisect.cli.file_check import check
 from dsbisect.search_options import SearchOptions
 from dsbisect.watch_study import WatchedLoad, WatchFile, read_watch
 from dsbisect.watched_rows import RowLook, RowsPass
