@@ -143,7 +143,7 @@ def _reset_details(ports: PortFigures) -> Iterator[str]:
     if ports.balancer:
         resets = not ports.checks_waiting and ports.checks > ports.ports
         yield (
-            f"{ports.balancer} checked its health by {counted(ports.checks, 'connection')} "
+            f"{ports.balancer} checked the server by {counted(ports.checks, 'connection')} "
             f"from one address with {whole(ports.ports)} ports and left "
             f"{whole(ports.checks_waiting)} in TIME_WAIT"
             f"{': as a client, too, it ends them by RST' if resets else ''}."
