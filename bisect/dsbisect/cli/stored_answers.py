@@ -165,7 +165,7 @@ FORMS: dict[FindingKind, FindingForm] = {
     "alarm": _of("dsresults.watch.alarms:AlarmEvent"),
     **dict.fromkeys(KEPT, FindingForm(read=_read_study, report=_study)),
 }
-ANSWERS = tuple(kind for kind, form in FORMS.items() if form.report)
+ANSWERS: tuple[FindingKind, ...] = tuple(kind for kind, form in FORMS.items() if form.report)
 
 
 def check_finding(finding: Finding) -> None:
