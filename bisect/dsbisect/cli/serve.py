@@ -89,10 +89,10 @@ class StoredPages:
 
     def _answers(self) -> Iterator[StoredLine]:
         """The newest; campaigns that an answer rests on are in its report."""
-        from dsbisect.cli.stored_answers import AGAIN
+        from dsbisect.cli.stored_answers import ANSWERS
         from dsresults.store_page import StoredLine
 
-        findings = self.store.findings(*AGAIN, newest=MOST)
+        findings = self.store.findings(*ANSWERS, newest=MOST)
         within = {campaign for finding in findings for campaign in finding.campaigns}
         for finding in findings:
             yield StoredLine(finding.id, finding.found_at, finding.title, finding.answer)

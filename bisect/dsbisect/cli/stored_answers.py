@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from dsbisect.study import KEPT
 from dsharness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from dsbisect.study_answers import StudyAnswer
     from dsharness.model import Campaign, Finding, Matrix, Value
     from dsharness.model.campaign import FindingKind
     from dsresults.report import ReportData
@@ -38,8 +41,8 @@ def stored_answer(opened: Store, matrix: Matrix, names: Sequence[str]) -> Answer
 
     ids = [campaign_id for name in names for campaign_id in _asked(opened, opened.whole_id(name))]
     finding = _finding(opened, ids)
-    if finding is not None:
-        return AGAIN[finding.kind](finding, opened, matrix)
+    if finding is not None and (report := FORMS[finding.kind].report):
+        return report(finding, opened, matrix)
     campaigns = _chosen(opened, ids)
     samples, images = opened.measured_in(campaigns)
     profiles = stored_profiles(opened, (campaign.id for campaign in campaigns))
@@ -119,46 +122,55 @@ def _explanation(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
 
 
 def _study(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
-    from dsbisect.study_answers import StudyAnswer
-
-    answer = StudyAnswer.of(finding)
+    answer = _read_study(finding)
     return Answered(value=answer.answer, text=answer.text, folder=answer.folder, write=answer.write)
 
 
-AGAIN: dict[FindingKind, Callable[[Finding, Store, Matrix], Answered]] = {
-    "commits": _commits,
-    "validation": _validation,
-    "claims": _claims,
-    "explanation": _explanation,
-    **dict.fromkeys(KEPT, _study),
+def _read_study(finding: Finding) -> StudyAnswer:
+    from dsbisect.study_answers import StudyAnswer
+
+    return StudyAnswer.of(finding)
+
+
+def _read(place: str, finding: Finding) -> Value:
+    from dsresults.stored_value import value_of
+
+    module, _, name = place.partition(":")
+    kind: type[Value] = getattr(import_module(module), name)
+    return value_of(kind, finding)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingForm:
+    """How a kind of finding is read, and its report; without one it is part of another report."""
+
+    read: Callable[[Finding], Value | StudyAnswer]
+    report: Callable[[Finding, Store, Matrix], Answered] | None = None
+
+
+def _of(
+    place: str, report: Callable[[Finding, Store, Matrix], Answered] | None = None
+) -> FindingForm:
+    """Return that of a value whose type, as module:name, is imported when one is read."""
+    return FindingForm(read=partial(_read, place), report=report)
+
+
+FORMS: dict[FindingKind, FindingForm] = {
+    "commits": _of("dsresults.commits_result:CommitFindings", _commits),
+    "validation": _of("dsvalidate.check:Validation", _validation),
+    "claims": _of("dsresults.compare.claim_outcomes:ClaimsAnswer", _claims),
+    "explanation": _of("dsresults.compare.difference_shares:DifferenceShares", _explanation),
+    "profile": _of("dsresults.profile_pair:ProfilePair"),
+    "watched": _of("dsresults.watch.watched_series:WatchedTip"),
+    "alarm": _of("dsresults.watch.alarms:AlarmEvent"),
+    **dict.fromkeys(KEPT, FindingForm(read=_read_study, report=_study)),
 }
+ANSWERS: tuple[FindingKind, ...] = tuple(kind for kind, form in FORMS.items() if form.report)
 
 
 def check_finding(finding: Finding) -> None:
     """UnreadableError for one that its kind cannot be made of."""
-    from dsbisect.study_answers import StudyAnswer
-    from dsresults.commits_result import CommitFindings
-    from dsresults.compare.claim_outcomes import ClaimsAnswer
-    from dsresults.compare.difference_shares import DifferenceShares
-    from dsresults.profile_pair import ProfilePair
-    from dsresults.stored_value import value_of
-    from dsresults.watch.alarms import AlarmEvent
-    from dsresults.watch.watched_series import WatchedTip
-    from dsvalidate.check import Validation
-
-    if finding.kind in KEPT:
-        StudyAnswer.of(finding)
-        return
-    kinds: dict[FindingKind, type[Value]] = {
-        "commits": CommitFindings,
-        "validation": Validation,
-        "profile": ProfilePair,
-        "explanation": DifferenceShares,
-        "claims": ClaimsAnswer,
-        "watched": WatchedTip,
-        "alarm": AlarmEvent,
-    }
-    value_of(kinds[finding.kind], finding)
+    FORMS[finding.kind].read(finding)
 
 
 def _asked(store: Store, name: str) -> tuple[str, ...]:
@@ -169,7 +181,7 @@ def _asked(store: Store, name: str) -> tuple[str, ...]:
 
 def _finding(store: Store, ids: list[str]) -> Finding | None:
     """What the ids belong to; without any, the newest one if no search of rows ended later."""
-    findings = store.findings(*AGAIN)
+    findings = store.findings(*ANSWERS)
     if ids:
         wanted_ids = set(ids)
         return next(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import ValidationError
@@ -32,6 +33,7 @@ from dsharness.model import (
     SharedRun,
     Workload,
 )
+from dsharness.model.campaign import FindingKind
 from dslab.campaign_loop import Answers, CampaignOrder, SampleSource
 from dslab.known_answers import KnownAnswers, UnansweredError
 from dsresults.page.page_text import text_of
@@ -127,6 +129,13 @@ def test_a_kind_that_cannot_be_made_of_what_was_imported_is_refused(store: Store
         with pytest.raises(UnreadableError) as refused:
             check_finding(changed)
         assert refused.value.exit_code is ExitCode.STORE
+
+
+@pytest.mark.parametrize("kind", get_args(FindingKind))
+def test_each_kind_of_finding_has_a_type_that_refuses_another(kind: FindingKind) -> None:
+    finding = Finding(kind=kind, found_at="2026-11-29T08:00:00+00:00", value={"odd": 1})
+    with pytest.raises(UnreadableError, match=f"({kind}).*odd"):
+        check_finding(finding)
 
 
 def fleet(store: Store, lab: SampleSource) -> Answers:
