@@ -106,7 +106,7 @@ def fleet_of(
 
 @dataclass
 class LevelsOfWorld(WorldStudy):
-    """`levels … --on`, as machines read it, over a world of two rows."""
+    """`measure levels … --on`, as machines read it, over a world of two rows."""
 
     asked: SharedQuestion | None = None
 
