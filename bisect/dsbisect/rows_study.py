@@ -14,9 +14,9 @@ from dsbisect.capacity import at_shares, without_shares
 from dsbisect.search_options import SearchOptions
 from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
-from dsharness.errors import MatrixError
+from dsharness.errors import MatrixError, UsageError
 from dsharness.matrix import find_row, find_series
-from dsharness.matrix.series_graph import chains
+from dsharness.matrix.series_graph import chains, graph_of
 from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
@@ -126,6 +126,9 @@ class RowsRequest(RowsAsked):
 
     def _order(self, all_lines: tuple[tuple[str, ...], ...]) -> str:
         graph = f"`dsbisect matrix graph {self.series.id}` shows the order"
+        names_known = {row for line in all_lines for row in line}
+        if not names_known.issuperset({self.good, self.bad} - {None}):
+            graph = f"commits need --repo; {graph}"
         if len(all_lines) == 1:
             return f"{graph}: {', '.join(all_lines[0])}"
         return f"name two rows that follow each other: {graph}"
@@ -134,7 +137,8 @@ class RowsRequest(RowsAsked):
 def rows_request(study: Rows, scene: Scene) -> RowsRequest:
     """What the words of a study stand for; MatrixError for one that stands for nothing."""
     matrix = scene.matrix
-    series = find_series(matrix, study.series or matrix.defaults.series)
+    spelled = _spelled(study)
+    series = _series_of(matrix, **spelled)
     named = {row for line in chains(series) for row in line}
     systems = (row.system for row in matrix.rows if row.id in named)
     return RowsRequest(
@@ -143,9 +147,34 @@ def rows_request(study: Rows, scene: Scene) -> RowsRequest:
         workloads=tuple(map(scene.workload, study.workload)) or scene.usual_workloads(systems),
         settings=scene.settings(study),
         metric=find_metric(study.metric).name,
-        good=study.good,
-        bad=study.bad,
+        good=spelled["good"],
+        bad=spelled["bad"],
     )
+
+
+def _spelled(study: Rows) -> dict[str, str | None]:
+    """Return series, good and bad, however they were spelled; UsageError for both ways at once."""
+    options = {"series": study.series, "good": study.good, "bad": study.bad}
+    if study.between is None:
+        return options
+    good, dots, bad = study.between.partition("..")
+    words = {"good": good or None, "bad": bad or None} if dots else {"series": good}
+    for name in words:
+        if options[name] is not None:
+            raise UsageError(
+                f"{study.between} and --{name}: one of them is too much",
+                hint="name GOOD..BAD or a series, or use --good, --bad and --series",
+            )
+    return {**options, **words}
+
+
+def _series_of(matrix: Matrix, *, series: str | None, good: str | None, bad: str | None) -> Series:
+    """Return the series that is named; else the matrix's, or the first one with both ends."""
+    usual = find_series(matrix, series or matrix.defaults.series)
+    ends = {good, bad} - {None}
+    others = () if series else matrix.series
+    holding = (candidate for candidate in (usual, *others) if ends.issubset(graph_of(candidate)))
+    return next(holding, usual)
 
 
 def _cut(line: tuple[str, ...], good: str | None, bad: str | None) -> tuple[str, ...]:

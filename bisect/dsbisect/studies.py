@@ -33,15 +33,18 @@ RowNames = Annotated[
 class Rows(SearchStudy):
     """Find where fast turns slow along a series of rows.
 
-    Example: dsbisect bisect rows --series debian --good debian-11 --bad debian-13
-    --workload bind-one
+    Example: dsbisect bisect rows debian-11..debian-13 --workload bind-one
 
-    Example: dsbisect bisect rows --series debian --workload bind-one
+    Example: dsbisect bisect rows debian --workload bind-one
     --on postgresql://lab@db.example.org/dsbisect --machines 2..4
     """
 
     kind: ClassVar[StudyKind] = "rows"
 
+    between: Annotated[
+        str | None,
+        typer.Argument(metavar="GOOD..BAD|SERIES", help="Both ends as one word, or a series."),
+    ] = None
     series: Annotated[
         str | None, typer.Option("--series", help="The series to search. Default: the matrix's.")
     ] = None

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class CommitsCircumstances:
     """Where commits are measured, and how the answer is told."""
 
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show candidates, builds, runs and hours; do nothing.")
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show candidates, builds, runs and hours; do nothing.")
     ] = False
     matrix: OutsideMatrix = None
     store: StorePlace = None
@@ -64,7 +64,7 @@ def ask_commits(study: Commits, around: CommitsCircumstances) -> None:
     if study.workload is None:
         ask = with_usual_workload(ask, scope.repository, scope.bad)
     forecast = forecast_of(ask, scope)
-    if around.dry_run:
+    if around.plan:
         text = expected_text(forecast)
         typer.echo(forecast.model_dump_json(indent=2) if around.as_json else text)
         return

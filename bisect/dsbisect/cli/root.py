@@ -293,7 +293,8 @@ COMMANDS = {
         place="image:app", summary="Build and list the rows' images, and show what is in them."
     ),
     "bisect": Lazy(
-        place="bisect:app", summary="Find where fast turns slow: among rows, or among commits."
+        place="bisect:app",
+        summary="Find where fast turns slow: among commits with --repo, else among rows.",
     ),
     "machines": Lazy(
         place="machines:app",

@@ -62,16 +62,16 @@ def test_a_repository_of_something_else(lab: Path) -> None:
     assert "not a source of 389-ds" in done.stderr
 
 
-def test_a_dry_run_builds_nothing_and_tells_all(lab: Path) -> None:
+def test_a_plan_builds_nothing_and_tells_all(lab: Path) -> None:
     history = made(lab, real_history)
     done = dsbisect(
         lab, "bisect", "commits", "--repo", str(history.folder),
-        "--good", history.commits["import 3.1.2"], "--bad", "v-bad", "--dry-run", "--json",
+        "--good", history.commits["import 3.1.2"], "--bad", "v-bad", "--plan", "--json",
     )  # fmt: skip
     forecast = json.loads(done.stdout)
     again = dsbisect(
         lab, "bisect", "commits", f"v-bad..{history.commits['import 3.1.2']}",
-        "--repo", str(history.folder), "--dry-run", "--json",
+        "--repo", str(history.folder), "--plan", "--json",
     )  # fmt: skip
     swapped = json.loads(again.stdout)
     assert "they are swapped" in swapped.pop("notes")[0]

@@ -71,6 +71,28 @@ def test_a_study_travels_as_a_document(study: Study) -> None:
         type(study).model_validate({**study.model_dump(), "other": 1})
 
 
+@pytest.mark.parametrize(
+    ("words", "series", "line"),
+    [
+        ({}, "debian", ("debian-11", "debian-12", "debian-13", "debian-sid")),
+        ({"between": "debian-12..debian-13"}, "debian", ("debian-12", "debian-13")),
+        ({"between": "debian-13.."}, "debian", ("debian-13", "debian-sid")),
+        ({"between": "..debian-12"}, "debian", ("debian-11", "debian-12")),
+        ({"between": "debian", "good": "debian-13"}, "debian", ("debian-13", "debian-sid")),
+        (
+            {"between": "debian-12-bind..debian-13-bind"},
+            "bind",
+            ("debian-12-bind", "debian-13-bind"),
+        ),
+    ],
+)
+def test_rows_are_named_by_their_ends_or_their_series(
+    words: dict[str, str], series: str, line: tuple[str, ...]
+) -> None:
+    request = Rows.model_validate({"workload": ("idle",), **words}).request(Scene(matrix=MATRIX))
+    assert (request.series.id, request.lines) == (series, (line,))
+
+
 @pytest.mark.parametrize("study", ALL, ids=kinds(ALL))
 def test_an_answer_is_kept_and_found_again(study: Study, store: Store) -> None:
     lab = WorldMachine(store=store, world=WORLD)
