@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
-from dsbisect.explain_study import rounds_of
+from dsbisect.open_campaigns import whole_runs
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
@@ -24,6 +24,7 @@ from dslab.candidates import ArmSupply
 from dslab.laboratory import Laboratory
 from dsresults.compare.bind_lines import BindFigures, BindLine, points_of
 from dsresults.explainers.scheme_costs import StoredHere
+from dssearch.planner import Rounds
 from dssearch.question import Question
 
 MOST_AT_ONCE = 6  # servers; of more arms, those of one row are measured together
@@ -164,7 +165,7 @@ def _order(
             series_id="claims", line=line, workload_id=load.id, settings_id=DEFAULT.id
         ),
         workload=load,
-        search=rounds_of(line, runs),
+        search=Rounds(missing=whole_runs(line, runs), open_end=True),
         lab=opened,
         store=lab.store,
         kind="measure",

@@ -184,7 +184,7 @@ COMMANDS = {
         "and memory.",
     ),
     "explain": Lazy(
-        place="explain:explain",
+        place="study_command:explain",
         summary="Attribute a difference between two rows to what can be changed alone.",
     ),
     "plan": Lazy(
