@@ -53,7 +53,7 @@ from dsresults.watch.watched_series import (
 class WatchedBranch(Value):
     """A branch, and the commit that its tips are compared with at first."""
 
-    name: str = Field(description="as git names it: main, origin/389-ds-base-2.2")
+    name: str = Field(description="as git names it: main, origin/stable-2.2")
     since: str = Field(description="a tag or another revision whose speed is as it should be")
 
 

@@ -31,6 +31,8 @@ class ProductFolder:
     systems: Mapping[str, str]
     loads: Mapping[str, str] = field(default_factory=dict)
     workloads: tuple[type[WorkloadBase], ...] = ()
+    # The system of a row that names none; one product has it.
+    main_system: str = ""
     # What layers above take of it -> the module of the package that has it, in capitals: a `suite`
     # of a validation, `experiments` with claims, `edits` of its source.
     parts: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +81,17 @@ def product_folders() -> Mapping[str, ProductFolder]:
     )
     folders = [module.PRODUCT for module in modules if hasattr(module, "PRODUCT")]
     return {folder.id: folder for folder in sorted(folders, key=lambda folder: folder.id)}
+
+
+def main_system() -> str:
+    """Return the system of a row that names none."""
+    (system,) = filter(None, (folder.main_system for folder in product_folders().values()))
+    return system
+
+
+def parts_of_products(name: str) -> list[object]:
+    """Import such parts of all products that have one, in the products' order."""
+    return [folder.part(name) for folder in product_folders().values() if name in folder.parts]
 
 
 T = TypeVar("T")

@@ -37,7 +37,7 @@ class MovedPackages(Value):
 
     @property
     def since(self) -> str:
-        """``389-ds-base 3.1.2-1 → 3.1.3-1``, or what else moved where the server did not."""
+        """``server 3.1.2-1 → 3.1.3-1``, or what else moved where the server did not."""
         first = self.server_change or next(iter(self.changes), None)
         return str(first) if first else f"{self.server} {self.version}"
 

@@ -21,7 +21,6 @@ from dsbisect.cli.told_answers import tell_answer
 from dsbisect.studies import Rows
 from dsharness.errors import UsageError
 
-PRODUCT = "389-ds"
 PUBLISHED = "published"
 
 
@@ -43,7 +42,7 @@ def reproduce(  # noqa: PLR0913 - each is an option
         str | None,
         typer.Option(
             "--repo",
-            help="A repository of 389-ds: `culprit` searches its commits.",
+            help="The product's repository: `culprit` searches its commits.",
             show_default=False,
         ),
     ] = None,
@@ -122,6 +121,8 @@ def _claims(  # noqa: PLR0913 - as given
     from dsbisect.cli.claims_progress import ClaimsWatch
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import load_matrix
+    from dsharness.product_folder import main_system
+    from dsharness.products.catalog import product_of_system
     from dsharness.products.published_claims import published_claims
     from dsresults.page.page_files import write_answer
     from dsresults.report.report_source import default_folder
@@ -130,9 +131,10 @@ def _claims(  # noqa: PLR0913 - as given
     if rows not in {None, PUBLISHED}:
         raise UsageError(f"--rows {rows}: no such rows", hint=f"it takes one word: {PUBLISHED}")
     checked = load_matrix(matrix)
+    product = product_of_system(main_system())
     request = ClaimsRequest(
-        product=PRODUCT,
-        known=published_claims(PRODUCT),
+        product=product,
+        known=published_claims(product),
         only=only,
         published_rows=rows == PUBLISHED,
     )

@@ -204,7 +204,7 @@ def watch_show(
 ) -> None:
     """Show what a watch has seen, or an alarm with its text for upstream.
 
-    Example: dsbisect watch show 389-ds
+    Example: dsbisect watch show my-server
 
     Example: dsbisect watch show 5b3a7c1d2e4f
     """
@@ -280,7 +280,7 @@ def watch_release(
 
     Example: dsbisect watch release 5b3a7c1d2e4f --to file:issue.md
 
-    Example: dsbisect watch release 5b3a7c1d2e4f --to github:389ds/389-ds-base --send
+    Example: dsbisect watch release 5b3a7c1d2e4f --to github:OWNER/NAME --send
     """
     from dsbisect.outbox import outlet
     from dsresults.store import Store

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
 import typer
 
 from dsbisect.cli.common_options import AsJson
+
+if TYPE_CHECKING:
+    from dsharness.model import Workload
+
+
+class RecordedLoad(Protocol):
+    """What a product reads from its server's logs."""
+
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def operations(self) -> int: ...
+    @property
+    def unread(self) -> int: ...
+    @property
+    def left_out(self) -> dict[str, int]: ...
+    @property
+    def per_second(self) -> float: ...
+    @property
+    def left_out_lines(self) -> list[str]: ...
+    @property
+    def text(self) -> str: ...
+
 
 app = typer.Typer(no_args_is_help=True, help="Make a workload's file from a recorded access log.")
 
@@ -21,7 +45,7 @@ def workload() -> None:
 @app.command("from-log")
 def from_log(
     logs: Annotated[
-        list[Path], typer.Argument(help="Access logs of 389-ds, in any order; .gz too.")
+        list[Path], typer.Argument(help="Access logs of a server, in any order; .gz too.")
     ],
     *,
     output: Annotated[
@@ -29,18 +53,19 @@ def from_log(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a workload like an access log of 389-ds; no name or value of the log is kept.
+    """Make a workload like a server's access log; no name or value of the log is kept.
 
     Example: dsbisect workload from-log access access.2026* --output mine.yaml
     """
     from dsharness.process.command import atomic_write
-    from dsharness.recorded.access_log import read_files
-    from dsharness.recorded.recorded_load import left_out_lines, recorded_load, workload_text
+    from dsharness.product_folder import parts_of_products
 
-    load = recorded_load(read_files(logs))
-    text = workload_text(load)
+    (loads_of,) = cast(
+        "list[Callable[[list[Path]], RecordedLoad]]", parts_of_products("recorded_load")
+    )
+    load = loads_of(logs)
     if output is not None:
-        atomic_write(output, text)
+        atomic_write(output, load.text)
     if as_json:
         document = {
             "operations": load.operations,
@@ -52,10 +77,10 @@ def from_log(
         typer.echo(json.dumps(document, indent=2))
         return
     if output is None:
-        typer.echo(text, nl=False)
+        typer.echo(load.text, nl=False)
     else:
         typer.echo(f"wrote {output}: {load.operations} operations")
-        for line in left_out_lines(load):
+        for line in load.left_out_lines:
             typer.echo(line)
     if load.unread:
         typer.echo(f"{load.unread} lines could not be read", err=True)

@@ -261,8 +261,8 @@ class Strace:
     kinds: ClassVar[tuple[Metric, ...]] = (SYSCALLS, FSYNCS, FUTEXES)
     busier: ClassVar[float] = 2.0  # a thread that waits for requests also looks up now and then
     least: ClassVar[float] = 1e6  # the first run has mostly those of idle threads: take the most
-    # In turbo mode 389-ds lets a thread keep a connection that was busy for five seconds, which is
-    # another way to serve it: a run ends before.
+    # A server may let a thread keep a connection that was busy for five seconds (turbo mode), which
+    # is another way to serve it: a run ends before.
     most: ClassVar[int] = 100
     within: ClassVar[str] = "under strace"
 

@@ -26,7 +26,7 @@ class Content(Value):
 
 
 class DirectoryPlugin(StrEnum):
-    """What a 389-ds does at each write, once it is switched on."""
+    """What a directory does at each write, once it is switched on."""
 
     MEMBEROF = "memberof"  # users name the groups that they are in
     CHANGELOG = "changelog"  # the retro changelog: each change is an entry, too

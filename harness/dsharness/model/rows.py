@@ -22,6 +22,7 @@ from dsharness.model.value import (
     Value,
     Version,
 )
+from dsharness.product_folder import main_system
 
 
 class Family(StrEnum):
@@ -176,7 +177,7 @@ class Row(Value):
     build: BuildSpec | None = Field(
         default=None, description="built from source and installed over the packages"
     )
-    system: SystemName = "dirsrv"
+    system: SystemName = Field(default_factory=main_system)
     published: Published | None = None
     note: str = ""
 

@@ -241,7 +241,7 @@ class LdaploadWorkload(DirectoryWorkload):
     plugins: tuple[DirectoryPlugin, ...] = Field(
         default=(),
         exclude_if=lambda plugins: not plugins,
-        description="of 389-ds that are switched on before the directory is filled",
+        description="that are switched on before the directory is filled",
     )
     groups: NumberOrZero = Field(default=0, description="that the directory holds too ...")
     members: NumberOrZero = Field(default=0, description="... and of its users in each of them")

@@ -186,7 +186,7 @@ def version_of(row: Row) -> str | None:
 
 
 def titled(row: Row) -> str:
-    """`389-ds 2.0.17`."""
+    """Its product with its version, as in `BIND 9.20`."""
     return f"{known_of(row).title} {version_of(row) or UNKNOWN}"
 
 

@@ -264,6 +264,7 @@ class Product(Value):
     )
     releases: ReleaseFacts = ReleaseFacts()
     issues: str | None = Field(default=None, description="address of an issue; {issue} is its id")
+    process: str | None = Field(default=None, description="name of the server's own process")
 
     @property
     def servers(self) -> tuple[str, ...]:

@@ -13,5 +13,10 @@ PRODUCT = ProductFolder(
         "freeipa": "freeipa.FreeIpa",
         "aldpro": "freeipa.AldPro",
     },
-    parts={"suite": "validation.dirsrv_suite", "edits": "edits"},
+    main_system="dirsrv",
+    parts={
+        "suite": "validation.dirsrv_suite",
+        "edits": "edits",
+        "recorded_load": "recorded.recorded_load",
+    },
 )

@@ -13,8 +13,6 @@ from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import DATABASE, OWN, DirectoryContent, Facts, ServerTimes, Settings
 from dsharness.plain_text import plain
 from dsharness.progress import Progress
-from dsharness.recorded.access_log import read_file
-from dsharness.recorded.operation_times import server_times
 from dsharness.systems.ldap.directory import Directory, add_entries, connect
 from dsharness.systems.ldap.directory_system import (
     EVERY_OTHER,
@@ -35,6 +33,8 @@ from dsproducts.dirsrv.password_trials import (
     rounds_stored,
     set_rounds,
 )
+from dsproducts.dirsrv.recorded.access_log import read_file
+from dsproducts.dirsrv.recorded.operation_times import server_times
 
 # Every severity and no tracing, on standard error: with -d 0 a server that cannot start ends
 # without a word.

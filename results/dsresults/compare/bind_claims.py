@@ -37,8 +37,8 @@ SCALING_UNSEEN = (
     "CPUs was not shown."
 )
 WHOLE_SYSTEMS = (
-    "389-ds and the libraries change together with the release: what is shown is the system as a "
-    "whole. Astra Linux and Fedora are not among these."
+    "The server and the libraries change together with the release: what is shown is the system as "
+    "a whole. Astra Linux and Fedora are not among these."
 )
 Values = list[tuple[int, float]]
 

@@ -82,8 +82,8 @@ def judge_keeps_old(judged: KeepsOld, figures: StoredFigures) -> ClaimOutcome:
     depends = verdict is ClaimVerdict.DEPENDS
     answer = (
         f"It depends on {setting}: where that is off, as FreeIPA sets it, a password keeps its old "
-        "scheme until it is set again; where it is on, 389-ds's own default, the next bind stores "
-        f"it by the new one ({row}: {change.before} becomes {change.upgraded})."
+        "scheme until it is set again; where it is on, the server's own default, the next bind "
+        f"stores it by the new one ({row}: {change.before} becomes {change.upgraded})."
         if depends
         else details[-1]
     )

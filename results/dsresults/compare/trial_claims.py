@@ -101,7 +101,7 @@ def _all_wait(waiting: int, ports: int) -> bool:
 
 def _port_details(ports: PortFigures) -> tuple[str, ...]:
     where = (
-        f"Anonymous binds at {ports.row}'s 389-ds on the loopback of a container of its own, with "
+        f"Anonymous binds at {ports.row}'s server on the loopback of a container of its own, with "
         f"net.ipv4.ip_local_port_range of {whole(ports.ports)} ports and tcp_tw_reuse=0."
     )
     waited = (
@@ -120,12 +120,12 @@ def _port_details(ports: PortFigures) -> tuple[str, ...]:
 
 
 def judge_ends_by_reset(judged: EndsByReset, ports: PortFigures) -> ClaimOutcome:
-    """389-ds is asked itself; in the place of MS AD a server that ends by RST."""
+    """The server is asked itself; in the place of MS AD a server that ends by RST."""
     del judged
     fin = ports.ends == "FIN" and ports.one_waiting > 0
     free = ports.server_resets >= ports.most and not ports.reset_waiting
     answer = (
-        f"389-ds ends with {ports.ends} after an unbind and leaves {whole(ports.one_waiting)} "
+        f"The server ends with {ports.ends} after an unbind and leaves {whole(ports.one_waiting)} "
         f"ports in TIME_WAIT; a server that answers with RST left {whole(ports.reset_waiting)} "
         f"after {whole(ports.server_resets)} connections from one address"
         f"{' and had no limit' if free else ''}. MS AD itself was not asked."
@@ -143,7 +143,7 @@ def _reset_details(ports: PortFigures) -> Iterator[str]:
     if ports.balancer:
         resets = not ports.checks_waiting and ports.checks > ports.ports
         yield (
-            f"{ports.balancer} checked 389-ds's health by {counted(ports.checks, 'connection')} "
+            f"{ports.balancer} checked the server by {counted(ports.checks, 'connection')} "
             f"from one address with {whole(ports.ports)} ports and left "
             f"{whole(ports.checks_waiting)} in TIME_WAIT"
             f"{': as a client, too, it ends them by RST' if resets else ''}."

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dsharness.errors import UsageError
 from dsharness.loads.ldclt import USERS_FILE, users_file
 from dsharness.model import DirectoryOperation, LdcltWorkload, UserOrder
+from dsharness.products import product
 from dsharness.systems.ldap.directory import USER_MASK, Site, user_name
 from dsresults.compare.comparison_table import Column, ComparisonTable
 
@@ -46,8 +47,15 @@ def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str
         USERS_FILE: users_file(load, SITE, 0),
         SETTINGS: "".join(_settings(comparison.options)),
         LOAD: "".join(f"{name}: {value}\n" for name, value in column.parameters.items()),
-        SCRIPT: _script(load, ends),
+        SCRIPT: _script(load, ends).replace("@SERVER@", _server(comparison)),
     }
+
+
+def _server(comparison: ComparisonTable) -> str:
+    """Return the name of the server's process, whose CPU time the script reads."""
+    ids = {candidate.product for candidate in comparison.candidates if candidate.product}
+    names = {product(product_id).process or "" for product_id in ids}
+    return " ".join(sorted(names - {""})) or "no-server"
 
 
 def _entries(load: LdcltWorkload) -> Iterator[str]:
@@ -116,7 +124,7 @@ if grep -q '^dn:' {SETTINGS}; then
 fi
 
 server_ticks() {{
-    for process in $(pidof ns-slapd 2>/dev/null); do
+    for process in $(pidof @SERVER@ 2>/dev/null); do
         cut -d' ' -f14,15 "/proc/$process/stat"
     done | awk '{{ ticks += $1 + $2 }} END {{ print ticks + 0 }}'
 }}

@@ -1,4 +1,4 @@
-"""The text of an issue for the makers of a server, in the sections of 389-ds' own template.
+"""The text of an issue for the makers of a server, in the sections that they ask for.
 
 One screen is shown, the rest is folded. What a commit says stands as code, so that it mentions
 nobody and formats nothing.

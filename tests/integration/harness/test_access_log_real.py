@@ -13,8 +13,8 @@ from dsharness.containers.engine import Engine
 from dsharness.matrix import find_workload
 from dsharness.measure.sample import Bench, take_sample
 from dsharness.model import LdaploadWorkload
-from dsharness.recorded.access_log import read_file
-from dsharness.recorded.recorded_load import RecordedLoad, recorded_load, workload_text
+from dsproducts.dirsrv.recorded.access_log import read_file
+from dsproducts.dirsrv.recorded.recorded_load import RecordedLoad, recorded_load
 
 pytestmark = pytest.mark.whole
 ROW = "debian-12"
@@ -58,7 +58,7 @@ def test_a_recorded_load_is_made_again(engine: Engine, tmp_path: Path) -> None:
     assert recorded.workload.groups > 0
     assert max(shares.values()) - min(shares.values()) <= 8
 
-    (tmp_path / "mine.yaml").write_text(workload_text(recorded))
+    (tmp_path / "mine.yaml").write_text(recorded.text)
     found = find_workload(MATRIX, str(tmp_path / "mine.yaml"))
     again = LdaploadWorkload.model_validate(found.model_dump() | SMALL | {"id": "again"})
     with benched(engine, golden_of(engine, ROW, content=again.content), again.tool) as bench:

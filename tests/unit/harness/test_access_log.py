@@ -15,8 +15,14 @@ from typer.testing import CliRunner
 from dsbisect.cli.workload_commands import app
 from dsharness.errors import UsageError
 from dsharness.matrix import find_workload
-from dsharness.recorded.access_log import LogEvent, UnreadLine, read_file, read_files, read_line
-from dsharness.recorded.recorded_load import RecordedLoad, recorded_load, workload_text
+from dsproducts.dirsrv.recorded.access_log import (
+    LogEvent,
+    UnreadLine,
+    read_file,
+    read_files,
+    read_line,
+)
+from dsproducts.dirsrv.recorded.recorded_load import RecordedLoad, recorded_load
 
 HEAD = ["\t389-Directory/2.3.1 B2023.017.2100", "\thost:389 (/etc/dirsrv/slapd-x)", ""]
 START = "conn=1 fd=64 slot=64 connection from 10.0.0.7 to 10.0.0.1"
@@ -101,7 +107,7 @@ def test_a_filter_becomes_one_of_the_labs_own(filter_: str, found: int, becomes:
 def test_what_the_load_cannot_ask_is_told_with_its_share(filter_: str) -> None:
     load = load_of(*asked(1, search(filter_)), *asked(2, search("(uid=a)")))
     assert sum(load.left_out.values()) == 1
-    assert "# 50.0 % of the operations are left out: searches" in workload_text(load)
+    assert "# 50.0 % of the operations are left out: searches" in load.text
 
 
 def test_shares_are_those_of_the_log() -> None:
@@ -190,7 +196,7 @@ def test_nothing_of_the_log_comes_out(name: str, value: str, base: str, scope: i
     start = stamped(0, f"conn=1 fd=64 slot=64 connection from {value} to {base}")
     lines = [line for number, each in enumerate(requests) for line in asked(number, each)]
     load = load_of(start, *lines)
-    written = workload_text(load) + str(load)
+    written = load.text + str(load)
     assert not [each for each in (name, value, base) if each in written]
 
 

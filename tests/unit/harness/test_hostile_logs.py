@@ -20,12 +20,18 @@ from dsharness.errors import InstanceError, UsageError
 from dsharness.measure.profiler import logged_times
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
-from dsharness.recorded import access_log
-from dsharness.recorded.access_log import LogEvent, UnreadLine, read_file, read_files, read_line
-from dsharness.recorded.operation_times import server_times
-from dsharness.recorded.recorded_load import recorded_load, workload_text
 from dsharness.systems import SYSTEMS
 from dsharness.systems.system import TimesLogger
+from dsproducts.dirsrv.recorded import access_log
+from dsproducts.dirsrv.recorded.access_log import (
+    LogEvent,
+    UnreadLine,
+    read_file,
+    read_files,
+    read_line,
+)
+from dsproducts.dirsrv.recorded.operation_times import server_times
+from dsproducts.dirsrv.recorded.recorded_load import recorded_load
 
 AT = "[27/Nov/2026:01:00:00.123456789 +0000]"
 TIMES = "wtime=0.000010 optime=0.000090 etime=0.000100"
@@ -69,7 +75,7 @@ ODD = (
 def use(path: Path) -> None:
     """Everything that the lab makes of a log."""
     with suppress(UsageError):
-        workload_text(recorded_load(read_file(path)))
+        assert recorded_load(read_file(path)).text
     with suppress(UsageError):
         server_times(read_file(path), candidate_id="new", workload_id="load")
     system = SYSTEMS["dirsrv"]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.model import ServerTimes
-from dsharness.recorded.access_log import read_line
-from dsharness.recorded.operation_times import MOST_LETTERS, server_times
+from dsproducts.dirsrv.recorded.access_log import read_line
+from dsproducts.dirsrv.recorded.operation_times import MOST_LETTERS, server_times
 
 AT = "[27/Nov/2026:01:00:00.123456789 +0000]"
 

@@ -137,7 +137,7 @@ def test_a_balancer_is_told_where_one_was_tried(waiting: int, ends: str) -> None
     judged = EndsByReset(how="ends by reset")
     tried = ports(balancer="HAProxy version 3.0.11", checks=573, checks_waiting=waiting)
     (_, told) = judge(judged, [tried]).details
-    assert told.startswith("HAProxy version 3.0.11 checked 389-ds's health by 573 connections")
+    assert told.startswith("HAProxy version 3.0.11 checked the server by 573 connections")
     assert ends in told
     assert ("by RST" in told) is not bool(waiting)
     assert len(judge(judged, [ports()]).details) == 1

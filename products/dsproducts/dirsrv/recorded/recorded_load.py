@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import Literal
 
 from ldap3.core.results import RESULT_COMPARE_FALSE, RESULT_COMPARE_TRUE
 
 from dsharness.errors import UsageError
 from dsharness.model import LONGEST_PAUSE_MS, LdaploadWorkload, LdapRequest, LdapStep, RequestKind
-from dsharness.recorded.access_log import LogEvent, Unanswered, UnreadLine
+from dsproducts.dirsrv.recorded.access_log import LogEvent, Unanswered, UnreadLine, read_files
 
 MEMBERSHIP = frozenset({"member", "uniquemember", "memberuid", "memberof"})
 GROUP_CLASSES = frozenset({"groupofnames", "groupofuniquenames", "posixgroup", "ipausergroup"})
@@ -221,6 +222,47 @@ class RecordedLoad:
     unread: int
     per_second: float  # the median of the seconds in which there was one
 
+    @property
+    def left_out_lines(self) -> list[str]:
+        """Which operations the workload does not have, and how many they are."""
+        return [
+            f"{100 * count / self.operations:.1f} % of the operations are left out: {why}"
+            for why, count in sorted(self.left_out.items(), key=lambda item: -item[1])
+        ]
+
+    @property
+    def text(self) -> str:
+        """The file that `--workload` takes."""
+        settings = self.workload.model_dump(
+            mode="json", exclude_defaults=True, exclude={"requests"}
+        )
+        settings |= {"tool": "ldapload", "users": USERS, "distinct_users": USERS}
+        settings |= {"threads": self.workload.threads}
+        lines = [
+            f"# Made from {self.operations} recorded operations; no name or value of them is here.",
+            "# Names that are looked up became `uid`, `cn` or `sn`; memberships `member`; other",
+            "# attributes that were read `description`. Entries that were added are deleted again.",
+            *(f"# {line}." for line in self.left_out_lines),
+            "workloads:",
+            f"  - id: {settings.pop('id')}",
+            *(f"    {name}: {json.dumps(value)}" for name, value in settings.items()),
+            f"    # scheduled: {self.per_second:g}  # a second as recorded, or `pauses_ms`",
+            "    requests:",
+        ]
+        for request in self.workload.requests:
+            fields = request.model_dump(mode="json", exclude_defaults=True)
+            fields |= {"share": request.share, "kind": request.kind.value}
+            lines.append(f"      - {json.dumps(fields)}")
+        return "\n".join(lines) + "\n"
+
+
+def load_of_logs(paths: Iterable[Path]) -> RecordedLoad:
+    """Return a load like what these files recorded, in whatever order they are named."""
+    return recorded_load(read_files(paths))
+
+
+RECORDED_LOAD = load_of_logs  # the product's part: a log makes a workload
+
 
 def recorded_load(events: Iterable[LogEvent | UnreadLine]) -> RecordedLoad:
     """A load like the recorded one; UsageError if the log has no operation that it can make."""
@@ -361,34 +403,3 @@ def _workload(requests: list[LdapRequest], most: int, pauses: RecordedPauses) ->
         members=MEMBERS if groups else 0,
         requests=tuple(requests),
     )
-
-
-def left_out_lines(load: RecordedLoad) -> list[str]:
-    """Return which operations the workload does not have, and how many they are."""
-    return [
-        f"{100 * count / load.operations:.1f} % of the operations are left out: {why}"
-        for why, count in sorted(load.left_out.items(), key=lambda item: -item[1])
-    ]
-
-
-def workload_text(load: RecordedLoad) -> str:
-    """Return the file that `--workload` takes."""
-    settings = load.workload.model_dump(mode="json", exclude_defaults=True, exclude={"requests"})
-    settings |= {"tool": "ldapload", "users": USERS, "distinct_users": USERS}
-    settings |= {"threads": load.workload.threads}
-    lines = [
-        f"# Made from {load.operations} recorded operations; no name or value of them is here.",
-        "# Names that are looked up became `uid`, `cn` or `sn`; memberships `member`; other",
-        "# attributes that were read `description`. Entries that were added are deleted again.",
-        *(f"# {line}." for line in left_out_lines(load)),
-        "workloads:",
-        f"  - id: {settings.pop('id')}",
-        *(f"    {name}: {json.dumps(value)}" for name, value in settings.items()),
-        f"    # scheduled: {load.per_second:g}  # a second as recorded (median), or `pauses_ms`",
-        "    requests:",
-    ]
-    for request in load.workload.requests:
-        fields = request.model_dump(mode="json", exclude_defaults=True)
-        fields |= {"share": request.share, "kind": request.kind.value}
-        lines.append(f"      - {json.dumps(fields)}")
-    return "\n".join(lines) + "\n"

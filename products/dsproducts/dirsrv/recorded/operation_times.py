@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dsharness.model import KindTimes, Latencies, ServerTimes
 from dsharness.plain_text import plain
-from dsharness.recorded.access_log import LogEvent, Unanswered, UnreadLine
+from dsproducts.dirsrv.recorded.access_log import LogEvent, Unanswered, UnreadLine
 
 KINDS = {
     "SRCH": "search",
