@@ -123,6 +123,7 @@ def play_explain(study: Explain, lab: Lab) -> DifferenceShares:
     """Measure every arm that can be made, and attribute."""
     loads = study.loads(lab.scene)
     key = lab_key(loads[0])
+    series = f"{study.fast}..{study.slow}"
     with lab.rows(study, *loads) as runs:
         servers = lab.seen(
             "servers", ServersSeen, lambda machine: servers_seen(study, machine.laboratory(key))
@@ -132,7 +133,7 @@ def play_explain(study: Explain, lab: Lab) -> DifferenceShares:
             every_arm = arms_under(study, lab.scene, load).items()
             arms = {state: arm for state, arm in every_arm if arm.name not in servers.refused}
             names = [arm.name for arm in arms.values()]
-            samples = runs.whole_turns(load, names, study.runs)
+            samples = runs.whole_turns(load, names, study.runs, series)
             measured.append(MeasuredArms(workload=load, arms=arms, samples=samples))
         figures = [
             lab.seen(

@@ -91,10 +91,12 @@ class OpenCampaigns:
                 samples[index] = self.valid(load, rows, turn, later=runs * (number - turn))
         return samples
 
-    def whole_turns(self, load: Workload, rows: Sequence[str], number: int) -> list[Sample]:
+    def whole_turns(
+        self, load: Workload, rows: Sequence[str], number: int, series: str
+    ) -> list[Sample]:
         """All samples of this load, when so many turns are whole; more may be asked for later."""
         missing = whole_runs(rows, number)
-        return self._samples(load, tuple(rows), missing, 0, span_of(rows), suppressed=())
+        return self._samples(load, tuple(rows), missing, 0, series, suppressed=())
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
         """Runs of this start of the lab that follow each other: an interrupted one begins again."""
@@ -221,11 +223,6 @@ def whole_turns(rows: Sequence[str], samples: Iterable[Sample]) -> list[dict[str
         if sample.valid and COST.slowness(sample) and sample.candidate_id in rows:
             turns.setdefault((sample.turn, sample.machine.id), {})[sample.candidate_id] = sample
     return [turns[key] for key in sorted(turns) if len(turns[key]) == len(rows)]
-
-
-def span_of(rows: Sequence[str]) -> str:
-    """The series of rows between two of them."""
-    return f"{rows[0]}..{rows[-1]}"
 
 
 def gave_up(samples: Sequence[Sample], session: str | None = None) -> bool:

@@ -18,7 +18,6 @@ from dsbisect.open_campaigns import (
     OpenCampaigns,
     SearchFor,
     runs_question,
-    span_of,
     valid_runs,
     whole_runs,
 )
@@ -80,7 +79,9 @@ class Runs(capacity.Runs, Protocol):
         """What ``valid`` gives of several loads, which take turns, each on rows of its own."""
         ...
 
-    def whole_turns(self, load: Workload, rows: Sequence[str], number: int) -> list[Sample]:
+    def whole_turns(
+        self, load: Workload, rows: Sequence[str], number: int, series: str
+    ) -> list[Sample]:
         """All samples of a load, when so many turns have a run of each row that counts.
 
         InconclusiveError where a row fails again and again.
@@ -335,8 +336,10 @@ class AnsweredRuns:
         series = f"{self.study.runs_kind}-{self.lab.session}"
         return self._samples(load, (row,), valid_runs((row,), number), series)
 
-    def whole_turns(self, load: Workload, rows: Sequence[str], number: int) -> list[Sample]:
-        return self._samples(load, tuple(rows), whole_runs(rows, number), span_of(rows))
+    def whole_turns(
+        self, load: Workload, rows: Sequence[str], number: int, series: str
+    ) -> list[Sample]:
+        return self._samples(load, tuple(rows), whole_runs(rows, number), series)
 
     def _samples(
         self,
