@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from dsbisect.study_lab import Answer, Lab, Scene, ThisMachine
     from dsharness.model import Value, Workload
     from dslab.candidates import Supply
+    from dslab.laboratory import Laboratory
 
 
 class Explain(Study):
@@ -27,7 +29,6 @@ class Explain(Study):
     """
 
     kind: ClassVar[StudyKind] = "explain"
-    alone: ClassVar[str] = "its servers are asked how they are set"
 
     fast: Annotated[str, typer.Argument(help="The row to start from.", show_default=False)]
     slow: Annotated[str, typer.Argument(help="The row that differs.", show_default=False)]
@@ -92,6 +93,11 @@ class Explain(Study):
             relock=machine.relock,
             arms=named_arms(self, machine.scene),
         )
+
+    def looks(self, laboratory: Laboratory) -> Mapping[str, Value]:
+        from dsbisect.explain_study import SERVERS, servers_seen
+
+        return {SERVERS: servers_seen(self, laboratory)}
 
     def play(self, lab: Lab) -> Answer:
         from dsbisect.explain_study import play_explain

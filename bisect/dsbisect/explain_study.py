@@ -41,7 +41,6 @@ from dsresults.compare.difference_shares import (
 )
 from dsresults.compare.factor_shares import State, factor_shares
 from dsresults.explainers import explainers_of
-from dsresults.profile_pair import stored_profiles
 from dsresults.reasons.explanation import library_changes
 from dsresults.reasons.reason import CostChange, StepPlace
 from dsresults.report import report_data
@@ -86,6 +85,9 @@ def named_arms(study: Explain, scene: Scene) -> dict[str, MixedArm]:
     return {arm.name: arm for load in loads for arm in arms_under(study, scene, load).values()}
 
 
+SERVERS = "servers"
+
+
 class ServersSeen(Value):
     """What servers told before they were measured."""
 
@@ -126,7 +128,7 @@ def play_explain(study: Explain, lab: Lab) -> DifferenceShares:
     series = f"{study.fast}..{study.slow}"
     with lab.rows(study, *loads) as runs:
         servers = lab.seen(
-            "servers", ServersSeen, lambda machine: servers_seen(study, machine.laboratory(key))
+            SERVERS, ServersSeen, lambda machine: servers_seen(study, machine.laboratory(key))
         )
         measured: list[MeasuredArms] = []
         for load in loads:
@@ -141,6 +143,8 @@ def play_explain(study: Explain, lab: Lab) -> DifferenceShares:
                 ProfileFigures,
                 partial(profile_figures, study, key, measurement),
             )
+            if study.profile
+            else ProfileFigures()
             for measurement in measured
         ]
     return _answer(study, lab, servers, measured, figures)
@@ -150,9 +154,6 @@ def profile_figures(
     study: Explain, key: str, measured: MeasuredArms, machine: ThisMachine
 ) -> ProfileFigures:
     """What runs of their own show of both rows: what is stored, else what this lab can tell."""
-    if not study.profile:
-        pairs = stored_profiles(machine.store, [measured.campaign])
-        return ProfileFigures.of(pairs[0]) if pairs else ProfileFigures()
     pair = stored_pair(
         measured.campaign,
         (study.fast, study.slow),

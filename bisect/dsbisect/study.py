@@ -6,6 +6,7 @@ to share, and to prove an old answer. This module is light: `--help` imports it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dsbisect.study_lab import Lab, Scene, ThisMachine
     from dsharness.model import CampaignKind, Value, Workload
     from dslab.candidates import Supply
+    from dslab.laboratory import Laboratory
 
 StudyKind = Literal["commits", "rows", "levels", "sizes", "endurance", "schemes", "explain"]
 KeptKind = Literal[
@@ -72,6 +74,11 @@ class Study(BaseModel):
         """Return what makes the servers, where they are more than those of rows."""
         del machine
         return None
+
+    def looks(self, laboratory: Laboratory) -> Mapping[str, Value]:
+        """Return what is seen of servers that several machines share."""
+        del laboratory
+        return {}
 
     def questions(self, scene: Scene) -> int:
         """Return how many answers a lab is asked for, as far as that is known before."""

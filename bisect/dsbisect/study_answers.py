@@ -53,7 +53,7 @@ class StudyAnswer:
         scene: Scene,
         campaigns: tuple[str, ...],
         failures: Mapping[str, Mapping[str, str]],
-        looks: Mapping[str, Value] | None = None,
+        looks: dict[str, JsonValue],
     ) -> StudyAnswer:
         """An answer that was found just now."""
         record = StudyRecord(
@@ -63,7 +63,7 @@ class StudyAnswer:
             workloads=scene.workloads,
             campaigns=campaigns,
             failures={lab: dict(why) for lab, why in failures.items()},
-            looks={name: value.model_dump(mode="json") for name, value in (looks or {}).items()},
+            looks=looks,
             answer=answer.model_dump(mode="json"),
         )
         return cls(study=study, record=record, answer=answer)
@@ -119,12 +119,18 @@ class StudyAnswer:
         return answer
 
 
+def documents_of(looks: Mapping[str, Value]) -> dict[str, JsonValue]:
+    """Return what was seen as it is stored."""
+    return {name: value.model_dump(mode="json") for name, value in looks.items()}
+
+
 def answered(study: Study, lab: ThisMachine) -> StudyAnswer:
     """Play a study on this machine, and keep its answer."""
     answer = study.play(lab)
     campaigns = tuple(id_ for runs in lab.opened.values() for id_ in runs.campaigns)
     failures = {load: runs.failures for load, runs in lab.opened.items()}
-    stored_answer = StudyAnswer.found(study, answer, lab.scene, campaigns, failures, lab.looks)
+    looks = documents_of(lab.looks)
+    stored_answer = StudyAnswer.found(study, answer, lab.scene, campaigns, failures, looks)
     kind = cast("KeptKind", study.kind)
     before = (StudyAnswer.of(finding) for finding in lab.store.findings(kind))
     if all((earlier.study, earlier.answer) != (study, answer) for earlier in before):

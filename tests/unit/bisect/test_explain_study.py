@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from accessibility import needs_browser, serious
 from goldens import assert_golden
 from shipped import MATRIX
 from validations import ENGINE
-from world_machine import WorldMachine
+from world_machine import TimedBenches, WorldMachine, fleet
 from worlds import World, sample_of
 
 from dsbisect.cli import root
@@ -20,11 +21,12 @@ from dsbisect.difference_question import Explain
 from dsbisect.explain_study import ServersSeen, common_parts, servers_seen
 from dsbisect.mixed_arms import MixedArm, arms_of, parts_for
 from dsbisect.open_campaigns import whole_runs, whole_turns
+from dsbisect.shared_studies import SharedQuestion, document_of, shared_study
 from dsbisect.study_answers import StudyAnswer, answered
 from dsbisect.study_lab import Scene
 from dsharness.errors import InconclusiveError, InstanceError, PartRefusedError, UsageError
 from dsharness.matrix import find_workload
-from dsharness.model import Image, Sample
+from dsharness.model import Image, Prepared, Procedure, Sample, SharedRun
 from dsharness.model.stored_password import StoredPassword
 from dsharness.systems.ldap.directory_system import STORED
 from dslab.candidates import RowSupply
@@ -212,6 +214,42 @@ def test_an_interrupted_turn_is_taken_again_and_more_runs_are_added(store: Store
     assert more.taken == 2 * 4 + 2 * 2
     assert {arm.runs for load in answer.workloads for arm in load.arms} == {6}
     assert answer.command.endswith("--workload bind-one --workload search-equality --runs 6")
+
+
+def test_machines_answer_what_one_machine_does(store: Store, tmp_path: Path) -> None:
+    alone = answered(ASKED, Servers(store=store))
+    document = json.loads(json.dumps(document_of(ASKED, SCENE)))
+    run = SharedRun(
+        id="2659bfe9-2d12-40ed-ab14-6af431bce5fc",
+        request_key="k",
+        machines=2,
+        started_at="2026-11-27T07:00:00+00:00",
+        request=document,
+    )
+    prepared = Prepared(
+        class_name="c",
+        procedure=Procedure(version=1),
+        paired=False,
+        identities={},
+        unmeasurable={},
+        looks=alone.record.looks,
+    )
+    shared = shared_study(run)
+    with Store.open(tmp_path / "shared.db") as team:
+        for image in IMAGES:
+            team.put(image)
+        finding = shared.answer(fleet(team, TimedBenches(Arms(COSTS))), team, prepared=prepared)
+        assert finding is not None
+        team.put(finding)
+        assert isinstance(shared, SharedQuestion)
+        told = shared.stored_answer(team.campaigns(), team)
+        assert told.again(team, MATRIX) == told.answer
+        assert told.text == alone.text
+        (campaign,) = team.campaigns()
+        assert campaign.boundary is not None, "no machine is asked for more"
+    profiled = ASKED.model_copy(update={"profile": True})
+    with pytest.raises(UsageError, match="--profile is not possible with --on"):
+        document_of(profiled, SCENE)
 
 
 def test_only_what_was_refused_is_an_arm_that_cannot_be_made() -> None:
