@@ -229,7 +229,7 @@ COMMANDS = {
         place="validate:validate",
         summary="Tell whether a patched package may be shipped: 0 yes, 1 no, 20 not known yet.",
     ),
-    "verify": Lazy(
+    "validate verify": Lazy(
         place="validate:verify",
         summary="Check that packages are those of a signed validation, and what it said.",
     ),

@@ -108,9 +108,12 @@ CASES = (
     *((PLAN, ("--noise", number), f"--noise {number}: must be") for number in ("nan", "inf")),
     (PLAN, ("--noise", "5", "--max-hours", "-1"), "--max-hours -1: must be above 0"),
     (PLAN, ("debian-12", "--noise", "5"), "debian-12 and --noise 5: one of them is too much"),
-    (PLAN, ("--layouts", "3"), "--layouts builds a commit: it needs --repo"),
-    (PLAN, ("--layouts", "3", "--repo", "r", "--noise", "5"), "neither a row nor --noise"),
-    (PLAN, ("--layouts", "1", "--repo", "r"), "--layouts"),
+    (("doctor", "--layouts", "3"), (), "--layouts builds a commit: it needs --repo"),
+    (("doctor", "--layouts", "3", "--repo", "r"), ("--noise",), "--noise is of no use with --lay"),
+    (("doctor", "--layouts", "1", "--repo", "r"), (), "--layouts"),
+    (("doctor", "--repo", "r"), (), "--repo needs --layouts"),
+    (("doctor", "--row", "debian-12"), (), "--row needs --noise"),
+    (("doctor", "--runs", "3"), (), "--runs needs --noise or --layouts"),
     *(
         ((*command, option, "2"), (), f"{option} without --on: nobody reads it")
         for command in (("bisect", "rows"), COMMITS, ("watch", "run", "w.yaml"))
@@ -291,7 +294,7 @@ CASES = (
     (("judge", "--repo", "/nope"), (), "/nope does not exist"),
     (("judge", "--repo", "notes.txt"), (), "notes.txt is not a git repository"),
     (
-        ("verify", "none.json", "a.deb", "--key", "none.pub"),
+        ("validate", "verify", "none.json", "a.deb", "--key", "none.pub"),
         (),
         "none.pub: cannot be read: No such file",
     ),
