@@ -210,7 +210,7 @@ COMMANDS = {
         "they kept up.",
     ),
     "explain": Lazy(
-        place="explain:explain",
+        place="study_command:explain",
         summary="Attribute a difference between two rows to what can be changed alone.",
     ),
     "plan": Lazy(

@@ -124,7 +124,7 @@ class SearchChoice(Value):
 
 
 CampaignKind = Literal[
-    "rows", "commits", "measure", "levels", "sizes", "endurance", "schemes", "validate"
+    "rows", "commits", "measure", "levels", "sizes", "endurance", "schemes", "explain", "validate"
 ]
 
 
@@ -215,7 +215,6 @@ FindingKind = Literal[
     "commits",
     "validation",
     "profile",
-    "explanation",
     "claims",
     "watched",
     "alarm",
@@ -223,6 +222,7 @@ FindingKind = Literal[
     "sizes",
     "endurance",
     "schemes",
+    "explain",
 ]
 
 
