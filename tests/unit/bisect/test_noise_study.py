@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from worlds import sample_of
 
-from dsbisect.noise_study import whole_pairs
+from dsbisect.open_campaigns import whole_runs
 from dsharness.errors import InconclusiveError
 from dssearch.planner import Rounds, advance
 from dssearch.question import Answer, History, Measure, Question
@@ -22,7 +22,7 @@ def step_after(rounds: Rounds, history: History):
 
 
 def test_a_turn_with_an_invalid_run_is_measured_again() -> None:
-    rounds = whole_pairs(PAIR.line, 2)
+    rounds = Rounds(missing=whole_runs(PAIR.line, 2))
     history = History.of_samples(
         [
             *(sample_of(name, 1.0, 0) for name in PAIR.line),
@@ -39,5 +39,5 @@ def test_a_side_that_fails_again_and_again_ends_it_with_the_reason() -> None:
     runs = [
         run for turn in range(3) for run in (sample_of("r", 1.0, turn), spoiled("r-again", turn))
     ]
-    with pytest.raises(InconclusiveError, match=r"r-again cannot be measured against itself.*died"):
-        step_after(whole_pairs(PAIR.line, 2), History.of_samples(runs))
+    with pytest.raises(InconclusiveError, match=r"r-again cannot be measured: .*died"):
+        step_after(Rounds(missing=whole_runs(PAIR.line, 2)), History.of_samples(runs))
