@@ -17,7 +17,7 @@ from dslab.lab_conditions import refuse_shares
 from dssearch.planner import Rounds
 
 
-class Measure(Study):
+class RowRuns(Study):
     """Measure one row, whether its runs are valid or not."""
 
     kind: ClassVar[StudyKind] = "measure"
@@ -47,7 +47,7 @@ class Measure(Study):
             return [sample for load in loads for sample in runs.anew(load, (self.row,), rounds)]
 
 
-class Noise(Measure):
+class RowNoise(RowRuns):
     """Measure one row as a search measures two, so that only noise differs."""
 
     metric: str = DEFAULT_METRIC

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dsbisect.commits.commits_question import Commits
-    from dsbisect.measure_study import Noise as RowNoise
+    from dsbisect.measure_study import RowNoise
     from dsbisect.metric_noise import MetricNoise
     from dsharness.doctor.checkup import Diagnosis
     from dsharness.model import Sample
@@ -225,7 +225,7 @@ def show_noise(
 ) -> None:
     """Measure it, and print one line for each metric."""
     from dsbisect.cli.study_command import Circumstances, this_machine
-    from dsbisect.measure_study import Noise as RowNoise
+    from dsbisect.measure_study import RowNoise
     from dsbisect.metric_noise import noise_of
     from dsbisect.study_lab import Scene
     from dsharness.matrix import find_row, load_matrix

@@ -301,12 +301,12 @@ def measure(  # noqa: PLR0913 - each is an option
         )
 
     from dsbisect.cli.study_command import Circumstances, this_machine
-    from dsbisect.measure_study import Measure
+    from dsbisect.measure_study import RowRuns
     from dsbisect.study_lab import Scene
     from dsharness.matrix import load_matrix
 
     scene = Scene(matrix=load_matrix(matrix))
-    study = Measure(row=row, workload=tuple(workload or ()), runs=samples, settings=settings_id)
+    study = RowRuns(row=row, workload=tuple(workload or ()), runs=samples, settings=settings_id)
     scene.refuse_impossible(study)
     with this_machine(scene, Circumstances(store=store, relock=relock, keep=keep)) as lab:
         row_samples = study.play(lab)

@@ -62,7 +62,7 @@ def plan(  # noqa: PLR0913 - each is an option
     """
     from dsbisect.cli.study_command import Circumstances, this_machine
     from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S
-    from dsbisect.measure_study import Noise as RowNoise
+    from dsbisect.measure_study import RowNoise
     from dsbisect.study_lab import Scene
     from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric

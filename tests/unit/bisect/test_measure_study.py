@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from worlds import sample_of
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
+from world_machine import WorldMachine
+from worlds import World, sample_of
+
+from dsbisect.measure_study import RowNoise, RowRuns
 from dsbisect.open_campaigns import whole_runs
 from dsharness.errors import InconclusiveError
+from dsresults.store import Store
 from dssearch.planner import Rounds, advance
 from dssearch.question import Answer, History, Measure, Question
 
@@ -41,3 +47,32 @@ def test_a_side_that_fails_again_and_again_ends_it_with_the_reason() -> None:
     ]
     with pytest.raises(InconclusiveError, match=r"r-again cannot be measured: .*died"):
         step_after(Rounds(missing=whole_runs(PAIR.line, 2)), History.of_samples(runs))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "results.db") as opened:
+        yield opened
+
+
+def test_a_row_is_measured_anew_and_an_interrupted_load_continues(store: Store) -> None:
+    study = RowRuns(row="debian-12", workload=("bind-one", "search-equality"), runs=3)
+    world = World({"debian-12": 1.0})
+    with pytest.raises(KeyboardInterrupt):
+        study.play(WorldMachine(store=store, world=world, stop_after=4))
+    second = WorldMachine(store=store, world=world)
+    samples = study.play(second)
+    assert (len(samples), second.taken) == (6, 3 + 2), "the first load had its answer"
+    again = WorldMachine(store=store, world=world)
+    assert not {sample.id for sample in samples} & {sample.id for sample in study.play(again)}
+    assert again.taken == 6
+
+
+def test_both_sides_of_a_row_are_measured_now(store: Store) -> None:
+    study = RowNoise(row="debian-12", workload=("bind-one",), runs=4, keeps=False)
+    world = World(dict.fromkeys(study.sides, 1.0))
+    for _ in range(2):
+        lab = WorldMachine(store=store, world=world)
+        samples = study.play(lab)
+        assert (len(samples), lab.taken) == (8, 8)
+    assert {sample.candidate_id for sample in samples} == {"debian-12", "debian-12-again"}
