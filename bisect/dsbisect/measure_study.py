@@ -44,7 +44,7 @@ class RowRuns(Study):
         with lab.rows(self, *loads) as runs:
             runs.refuse_failed()
             rounds = Rounds.of(self.runs)
-            return [sample for load in loads for sample in runs.anew(load, (self.row,), rounds)]
+            return [sample for load in loads for sample in runs.fresh(load, (self.row,), rounds)]
 
 
 class RowNoise(RowRuns):
@@ -79,7 +79,7 @@ class RowNoise(RowRuns):
         rounds = Rounds(missing=whole_runs(self.sides, self.runs), keeps=self.keeps)
         with lab.rows(self, load) as runs:
             runs.refuse_failed()
-            return runs.anew(load, self.sides, rounds)
+            return runs.fresh(load, self.sides, rounds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,7 +99,7 @@ class OpenCampaigns:
         rounds = Rounds(missing=whole_runs(rows, number, find_metric(self.metric)), open_end=True)
         return self._samples(load, tuple(rows), rounds, series, suppressed=())
 
-    def anew(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
+    def fresh(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
         """All samples of turns that are taken now; what was interrupted continues."""
         return self._samples(load, tuple(rows), rounds, rows[0], suppressed=())
 

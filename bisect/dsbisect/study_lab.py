@@ -88,7 +88,7 @@ class Runs(capacity.Runs, Protocol):
         """
         ...
 
-    def anew(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
+    def fresh(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
         """All samples of turns that are taken now: what was answered before does not count."""
         ...
 
@@ -346,7 +346,7 @@ class AnsweredRuns:
         rounds = Rounds(missing=whole_runs(rows, number, find_metric(self.metric)))
         return self._samples(load, tuple(rows), rounds, series)
 
-    def anew(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
+    def fresh(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
         return self._samples(load, tuple(rows), rounds, rows[0])
 
     def _samples(

@@ -55,7 +55,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def test_a_row_is_measured_anew_and_an_interrupted_load_continues(store: Store) -> None:
+def test_a_row_is_measured_again_and_an_interrupted_load_continues(store: Store) -> None:
     study = RowRuns(row="debian-12", workload=("bind-one", "search-equality"), runs=3)
     world = World({"debian-12": 1.0})
     with pytest.raises(KeyboardInterrupt):
