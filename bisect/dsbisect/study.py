@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from dslab.candidates import Supply
     from dslab.laboratory import Laboratory
 
-StudyKind = Literal["commits", "rows", "levels", "sizes", "endurance", "schemes", "explain"]
+StudyKind = Literal[
+    "commits", "rows", "measure", "levels", "sizes", "endurance", "schemes", "explain"
+]
 KeptKind = Literal[
     "levels", "sizes", "endurance", "schemes", "explain"
 ]  # its answer is more than its campaigns' answers

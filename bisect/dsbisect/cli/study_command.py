@@ -7,6 +7,7 @@ are taken, and in which form the answer is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
 from inspect import Parameter, Signature
@@ -38,7 +39,7 @@ from dsharness.errors import UsageError
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from dsbisect.study_lab import Scene
+    from dsbisect.study_lab import Scene, ThisMachine
 
 
 HOW, WHERE = "How it is searched", "Where it is measured, and how it is told"
@@ -174,10 +175,10 @@ def ask(study: Study, around: Circumstances) -> None:
     follow_shared(document, around)
 
 
-def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "") -> None:
-    """Have this machine answer it, which a command may be told of, and tell the answer."""
+@contextmanager
+def this_machine(scene: Scene, around: Circumstances) -> Iterator[ThisMachine]:
+    """Return this machine's lab, with what it does on standard error."""
     from dsbisect.cli.search_progress import Events, WatchOfLabs
-    from dsbisect.study_answers import answered
     from dsbisect.study_lab import ThisMachine
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
@@ -185,7 +186,7 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
     engine = detect()
     watch = Events() if around.events else WatchOfLabs()
     with Store.open(around.store) as store, watch as watcher:
-        lab = ThisMachine(
+        yield ThisMachine(
             scene=scene,
             engine=engine,
             store=store,
@@ -193,6 +194,13 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
             relock=around.relock,
             keep=around.keep,
         )
+
+
+def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "") -> None:
+    """Have this machine answer it, which a command may be told of, and tell the answer."""
+    from dsbisect.study_answers import answered
+
+    with this_machine(scene, around) as lab:
         if isinstance(study, Rows):
             findings = study.play(lab)
             tell = partial(tell_findings, study.request(scene), findings, command=command)
