@@ -47,12 +47,13 @@ class OpenCampaigns:
     settings: str
     metric: str
     kind: CampaignKind
+    search_kind: CampaignKind = "rows"
     lab: SampleSource
     store: Store
     watcher: Watcher
     laboratory: Laboratory | None = None  # that of this lab, for more than runs
     errors: Mapping[str, CandidateError] = field(default_factory=dict)  # of what was prepared
-    campaigns: list[str] = field(default_factory=list)  # ids of those without a search
+    campaigns: list[str] = field(default_factory=list)  # their ids
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -105,7 +106,12 @@ class OpenCampaigns:
             search = search_for(workload, campaigns)
             order, *later = (
                 CampaignOrder(
-                    question=question, workload=load, search=search, lab=self.lab, store=self.store
+                    question=question,
+                    workload=load,
+                    search=search,
+                    lab=self.lab,
+                    store=self.store,
+                    kind=self.search_kind,
                 )
                 for question, load in questions[number:]
             )
@@ -119,6 +125,7 @@ class OpenCampaigns:
                 campaigns.append(earlier)
             else:
                 campaigns.append(order.run(self.watcher))
+        self.campaigns.extend(campaign.id for campaign in campaigns)
         return campaigns
 
     def profiled(

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from dsbisect.study_lab import Lab, Scene
     from dsharness.model import CampaignKind, Value, Workload
 
-StudyKind = Literal["commits", "rows", "levels", "sizes", "endurance", "schemes"]
+StudyKind = Literal["commits", "rows", "levels", "sizes", "endurance", "schemes", "compare"]
 KeptKind = Literal[
-    "levels", "sizes", "endurance", "schemes"
+    "levels", "sizes", "endurance", "schemes", "compare"
 ]  # its answer is more than its campaigns' answers
 KEPT: tuple[KeptKind, ...] = get_args(KeptKind)
 
@@ -53,6 +53,11 @@ class Study(BaseModel):
     def runs_kind(self) -> CampaignKind:
         """What campaigns of its runs without a search are."""
         return self.kind
+
+    @property
+    def search_kind(self) -> CampaignKind:
+        """What campaigns of its searches are."""
+        return "rows"
 
     @property
     def profiled(self) -> bool:

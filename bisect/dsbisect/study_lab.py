@@ -25,7 +25,7 @@ from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemNam
 from dslab.campaign_loop import Answers, Together, asked_in_turn
 from dslab.candidates import check_loads
 from dslab.known_answers import UnansweredError
-from dslab.lab_conditions import default_workloads
+from dslab.lab_conditions import default_workloads, fitting_workloads
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
@@ -112,10 +112,11 @@ class Lab(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LabPart:
-    """A lab of some rows alone, with settings of their own."""
+    """A lab of some rows alone, with settings or a metric of their own."""
 
     rows: tuple[str, ...]
     settings: Settings
+    metric: str = ""  # that is looked at, where the study looks at several
 
 
 V = TypeVar("V", bound=Value)
@@ -139,6 +140,10 @@ class Scene:
         """The rows of the matrix's default series, each once."""
         series = find_series(self.matrix, self.matrix.defaults.series)
         return tuple(dict.fromkeys(row for line in chains(series) for row in line))
+
+    def fitting_workloads(self, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
+        """Return all of the matrix that these systems can answer."""
+        return fitting_workloads(self.matrix, systems)
 
     def usual_workloads(self, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
         """Return those of the matrix that these systems can answer."""
@@ -185,8 +190,9 @@ class ThisMachine:
         with self.lab(study, *loads, part=part) as laboratory:
             runs = OpenCampaigns(
                 settings=part.settings.id if part else study.settings,
-                metric=study.decider,
+                metric=(part and part.metric) or study.decider,
                 kind=study.runs_kind,
+                search_kind=study.search_kind,
                 lab=laboratory,
                 store=self.store,
                 watcher=self.watcher,
@@ -213,7 +219,7 @@ class ThisMachine:
             matrix=self.scene.matrix,
             workloads=loads,
             settings=part.settings if part else self.scene.settings(study),
-            metric=study.decider,
+            metric=(part and part.metric) or study.decider,
             relock=self.relock,
             keep=self.keep,
         )
@@ -325,7 +331,7 @@ class AnsweredRuns:
         campaigns: list[Campaign] = []
         for question, workload in questions:
             search = search_for(workload, campaigns)
-            campaigns.append(self.lab.answers(question, workload, search, "rows"))
+            campaigns.append(self.lab.answers(question, workload, search, self.study.search_kind))
         return campaigns
 
     def profiled(

@@ -229,9 +229,8 @@ COMMANDS = {
         "machines.",
     ),
     "compare": Lazy(
-        place="stored_runs:compare",
-        summary="Show two runs side by side, with a warning for all that makes them hard to "
-        "compare.",
+        place="study_command:compare",
+        summary="Compare two rows under every load of a suite, and say in what the second one is slower.",
     ),
     "log": Lazy(
         place="replay:log",

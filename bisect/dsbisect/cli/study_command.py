@@ -30,7 +30,7 @@ from dsbisect.cli.common_options import (
     refuse_unread,
 )
 from dsbisect.cli.told_answers import tell_findings, tell_kept
-from dsbisect.studies import Endurance, Levels, Rows, Schemes, Sizes
+from dsbisect.studies import Compare, Endurance, Levels, Rows, Schemes, Sizes
 from dsbisect.study import SearchStudy, Study
 from dsharness.errors import UsageError
 
@@ -202,4 +202,4 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
 
 
 levels, sizes, endurance = command_of(Levels), command_of(Sizes), command_of(Endurance)
-schemes = command_of(Schemes)
+schemes, compare = command_of(Schemes), command_of(Compare)

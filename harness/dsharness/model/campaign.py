@@ -124,7 +124,7 @@ class SearchChoice(Value):
 
 
 CampaignKind = Literal[
-    "rows", "commits", "measure", "levels", "sizes", "endurance", "schemes", "validate"
+    "rows", "commits", "measure", "levels", "sizes", "endurance", "schemes", "compare", "validate"
 ]
 
 
@@ -223,6 +223,7 @@ FindingKind = Literal[
     "sizes",
     "endurance",
     "schemes",
+    "compare",
 ]
 
 
