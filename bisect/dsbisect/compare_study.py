@@ -15,7 +15,7 @@ from dsbisect.studies import Compare
 from dsbisect.study_lab import Lab, LabPart, Runs, Scene
 from dsharness.measure.metrics import METRICS, find_metric, refuse_unfit
 from dsharness.model import DECIDER, Boundary, Campaign, Sample, Workload
-from dsresults.compare.compared_loads import ComparedLoad, ComparedLoads
+from dsresults.compare.compared_loads import ComparedLoad, ComparedLoads, shown_by
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Belief, Budget, scatters
 from dssearch.planner import history_of
@@ -106,7 +106,7 @@ def play_compare(study: Compare, lab: Lab) -> ComparedLoads:
         part = LabPart(rows=names, settings=lab.scene.settings(study), metric=group[0].metrics[0])
         with lab.rows(study, *(row.load for row in group), part=part) as runs:
             for row in group:
-                told, used = _told(study, lab, runs, row, level)
+                told, used = _told(study, lab, runs, row, level, len(suite))
                 compared[row] = told
                 samples += used
     begin_times = sorted(sample.started_at for sample in samples) or [""]
@@ -122,7 +122,7 @@ def play_compare(study: Compare, lab: Lab) -> ComparedLoads:
 
 
 def _told(
-    study: Compare, lab: Lab, runs: Runs, judged: Judged, level: float
+    study: Compare, lab: Lab, runs: Runs, judged: Judged, level: float, loads: int
 ) -> tuple[ComparedLoad, list[Sample]]:
     names = study.names(lab.scene)
     load, (decider, *others) = judged.load, judged.metrics
@@ -138,26 +138,29 @@ def _told(
         metric=decider,
     )
     options = SearchOptions(
-        level=min(level, 0.9999),
         max_runs=study.max_runs,
-        smallest_pct=study.margin,
+        max_hours=None if study.minutes is None else study.minutes / 60 / loads,
+        smallest_pct=study.margin / 2,
         paired=runs.paired,
     )
-    search = options.search(load, belief=INSTALLED)
+    usual = options.search(load, belief=INSTALLED)
+    assert isinstance(usual, Bayes)  # noqa: S101 - that is what options make
+    certainty = replace(usual.certainty, real=level, seen_pct=study.margin)
+    search = replace(usual, certainty=certainty)
 
     def search_for(workload: Workload, answered: Sequence[Campaign]) -> Search:
         del workload, answered
         return search
 
-    (campaign,) = runs.searched([(question, load)], search_for)
+    (campaign,) = runs.searched([(question, load)], search_for, once=True)
     samples = lab.store.samples(campaign_id=campaign.id)
     boundaries = (_judged_by(metric, question, search, samples, lab, campaign) for metric in others)
     return (
         ComparedLoad(
             **facts,
             boundary=campaign.boundary,
-            before=_median(samples, names[0], decider),
-            after=_median(samples, names[1], decider),
+            before=_median(samples, names[0], shown_by(decider)),
+            after=_median(samples, names[1], shown_by(decider)),
             runs=min(sum(s.valid for s in samples if s.candidate_id == name) for name in names),
             also=tuple(boundary for boundary in boundaries if boundary and boundary.found),
         ),
@@ -168,13 +171,12 @@ def _told(
 def _judged_by(
     metric: str,
     question: Question,
-    search: Search,
+    search: Bayes,
     samples: Sequence[Sample],
     lab: Lab,
     campaign: Campaign,
 ) -> Boundary | None:
     """What another metric says of the same runs: no further one is taken for it."""
-    assert isinstance(search, Bayes)  # noqa: S101 - that is what options make
     history = history_of(samples, lab.store.turns(campaign_id=campaign.id), {}, {})
     spent = replace(search, budget=Budget(runs=0))
     step = spent.next_step(replace(question, metric=metric), history)

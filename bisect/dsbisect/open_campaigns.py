@@ -99,8 +99,13 @@ class OpenCampaigns:
 
         return self._samples(load, (row,), missing, later, f"{self.kind}-{session_id()}")
 
-    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
-        """One campaign for each question; answers of an interrupted run are kept."""
+    def searched(
+        self, questions: Sequence[Asked], search_for: SearchFor, *, once: bool = False
+    ) -> list[Campaign]:
+        """One campaign for each question; answers of an interrupted run are kept.
+
+        ``once``: whatever is answered already is not asked again.
+        """
         campaigns: list[Campaign] = []
         for number, (_, workload) in enumerate(questions):
             search = search_for(workload, campaigns)
@@ -119,6 +124,8 @@ class OpenCampaigns:
                 (campaign for order_later in later if (campaign := order_later.unfinished)), None
             )
             earlier = unfinished and order.answered_before(unfinished.started_at)
+            if once:
+                earlier = next(iter(order.answers[-1:]), None)
             if earlier and earlier.boundary and not order.unfinished:
                 self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
                 self.watcher.answered(earlier.boundary)

@@ -428,6 +428,14 @@ class Compare(Study):
         Field(ge=4, le=2000),
         typer.Option("--max-runs", help="Of both rows under one load, at most."),
     ] = 80
+    minutes: Annotated[
+        float | None,
+        Field(gt=0, le=10_080),
+        typer.Option(
+            "--minutes",
+            help="For all runs, shared out evenly: what is not told by then stays open.",
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _two_rows(self) -> Self:

@@ -75,8 +75,13 @@ class Runs(capacity.Runs, Protocol):
         """So many runs that follow each other on one server, whether they are valid or not."""
         ...
 
-    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
-        """The answer to each question; a search may know those before it."""
+    def searched(
+        self, questions: Sequence[Asked], search_for: SearchFor, *, once: bool = False
+    ) -> list[Campaign]:
+        """The answer to each question; a search may know those before it.
+
+        ``once``: whatever is answered already is not asked again.
+        """
         ...
 
     def profiled(
@@ -327,7 +332,10 @@ class AnsweredRuns:
         until = self.lab.until
         return [sample for sample in samples if until is None or sample.started_at <= until]
 
-    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
+    def searched(
+        self, questions: Sequence[Asked], search_for: SearchFor, *, once: bool = False
+    ) -> list[Campaign]:
+        del once  # it knows nothing else
         campaigns: list[Campaign] = []
         for question, workload in questions:
             search = search_for(workload, campaigns)

@@ -230,7 +230,8 @@ COMMANDS = {
     ),
     "compare": Lazy(
         place="study_command:compare",
-        summary="Compare two rows under every load of a suite, and say in what the second one is slower.",
+        summary="Compare two rows under every load of a suite, and say in what the second one is "
+        "slower.",
     ),
     "log": Lazy(
         place="replay:log",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from pydantic import Field
 
 from dsharness.measure.metric import Metric
-from dsharness.measure.metrics import METRICS
+from dsharness.measure.metrics import COST, CPU, METRICS
 from dsharness.model import Boundary, Value
+from dsharness.plain_text import plain
 from dsresults.number_text import (
     capital,
     counted,
@@ -20,8 +21,9 @@ from dsresults.number_text import (
     significant,
     sized,
 )
-from dsresults.page.chart import Area, Axis, Chart, box, dot, label, line, log_axis, shape
+from dsresults.page.chart import Area, Axis, Chart, dot, label, line, log_axis, shape
 from dsresults.page.page import UNKNOWN, Card, Content, Page, Section, Table, badge, code, note
+from dsresults.page.page_markdown import markdown_of
 
 LABEL_WIDTH = 178.0  # of the names on the left of the chart
 LINE_HEIGHT = 22.0
@@ -118,6 +120,11 @@ class ComparedLoads(Value):
         return any(load.slower_beyond(self.margin_pct) for load in self.loads)
 
     @property
+    def files(self) -> dict[str, str]:
+        """What a pull request gets, and what a build server reads; by their names."""
+        return {"compare.md": markdown_of(self.page()), "junit.xml": junit_text(self)}
+
+    @property
     def ranked(self) -> tuple[ComparedLoad, ...]:
         """What matters most comes first."""
 
@@ -128,7 +135,8 @@ class ComparedLoads(Value):
 
     def page(self) -> Page:
         headline, *further = compared_sentences(self)
-        kind = "slower" if self.refused else ""
+        is_better = any(load.word is Word.FASTER for load in self.loads)
+        kind = "slower" if self.refused else "faster" if is_better else ""
         chart = ratio_chart(self.ranked, self.second, self.first)
         again = [Section(title="Where it began", parts=(code(self.next_command),))]
         return Page(
@@ -155,6 +163,11 @@ class ComparedLoads(Value):
         )
 
 
+def shown_by(metric: str) -> str:
+    """Return the metric in whose unit a reader is shown what each operation takes."""
+    return CPU.name if metric == COST.name else metric
+
+
 def compared_sentences(compared: ComparedLoads) -> tuple[str, ...]:
     """The answer, then what other metrics show."""
     total = len(compared.loads)
@@ -163,7 +176,7 @@ def compared_sentences(compared: ComparedLoads) -> tuple[str, ...]:
         loads = [load for load in compared.ranked if load.word is word]
         if not loads:
             continue
-        count = f"{len(loads)} of {total}" if not parts else str(len(loads))
+        count = f"{len(loads)} of {total} loads" if not parts else str(len(loads))
         verb = "is" if len(loads) == 1 else "are"
         parts.append(f"{count} {verb} {_said(word, loads, compared.margin_pct)}")
     others = [
@@ -244,7 +257,26 @@ def _answer(load: ComparedLoad, margin_pct: float) -> Content:
 
 
 def _value(load: ComparedLoad, value: float | None) -> str:
-    return UNKNOWN if value is None else figure(load.decider, value)
+    return UNKNOWN if value is None else figure(METRICS[shown_by(load.metric)], value)
+
+
+def junit_text(compared: ComparedLoads) -> str:
+    """Return each load as a test: it fails where it is slower by more than the margin."""
+    loads = compared.ranked
+    failed = [load for load in loads if load.slower_beyond(compared.margin_pct)]
+    skipped = [load for load in loads if load.word is Word.UNKNOWN]
+    suite = Element("testsuite", name=f"{compared.second} against {compared.first}")
+    counts = (("tests", loads), ("failures", failed), ("skipped", skipped))
+    suite.attrib.update((name, str(len(counted_loads))) for name, counted_loads in counts)
+    for load in loads:
+        case = SubElement(
+            suite, "testcase", name=f"{load.workload_id} by {load.metric}", classname="compare"
+        )
+        if load in failed:
+            SubElement(case, "failure", message=plain(_in_words(load)))
+        elif load in skipped:
+            SubElement(case, "skipped", message=plain(load.why or "not known"))
+    return tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def ratio_chart(loads: Sequence[ComparedLoad], second: str, first: str) -> Chart | None:
@@ -293,7 +325,7 @@ def _drawn(load: ComparedLoad, number: int, area: Area, axis: Axis) -> Element:
     parts = [label(area.left - 8, y + 4.5, load.workload_id, "tick", "end")]
     if interval is not None:
         low, high = (area.x(axis, end) for end in interval)
-        parts.append(box(low, y - 3, max(1.0, high - low), 6, f"interval {load.word.value}"))
+        parts.append(line(low, y, max(high, low + 1), y, f"interval {KINDS[load.word]}"))
     if load.word in {Word.SLOWER, Word.FASTER}:
-        parts.append(dot(area.x(axis, load.effect), y, 4.5, f"factor {load.word.value}"))
+        parts.append(dot(area.x(axis, load.effect), y, 5, f"mark {KINDS[load.word]}"))
     return shape("g", *parts, title=f"{load.workload_id}: {_in_words(load)}")
