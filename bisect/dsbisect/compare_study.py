@@ -10,8 +10,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from dsbisect.comparison_question import Compare
 from dsbisect.search_options import SearchOptions
-from dsbisect.studies import Compare
 from dsbisect.study_lab import Lab, LabPart, Runs, Scene
 from dsharness.measure.metrics import METRICS, find_metric, refuse_unfit
 from dsharness.model import DECIDER, Boundary, Campaign, Sample, Workload

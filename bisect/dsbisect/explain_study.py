@@ -10,262 +10,209 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from dsbisect.mixed_arms import MixedArm, MixedSupply, arms_of, parts_for
-from dsbisect.rows_study import RowsAsked, row_lab
-from dsharness.containers.engine import Engine
-from dsharness.errors import InconclusiveError, PartRefusedError, UsageError
+from pydantic import Field
+
+from dsbisect.difference_question import Explain
+from dsbisect.mixed_arms import MixedArm, arms_of, parts_for
+from dsbisect.open_campaigns import whole_turns
+from dsbisect.study_lab import Lab, Scene, ThisMachine, lab_key
+from dsharness.errors import PartRefusedError, UsageError
 from dsharness.measure.metrics import COST, CPU, INSTRUCTIONS
-from dsharness.measure.profiler import check_profiler
-from dsharness.model import Campaign, Finding, Image, Sample, Workload
+from dsharness.model import Campaign, Image, Sample, Value, Workload
 from dsharness.systems import SYSTEMS
 from dsharness.systems.system import Part, parts_of
-from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import system_of
+from dslab.lab_conditions import refuse_shares
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import stored_pair
-from dslab.watcher import Watcher
 from dslab.witnesses import LabWitnesses
 from dsresults.compare.comparison_table import ComparisonTable, ratios
 from dsresults.compare.difference_shares import (
     SERVER,
     SERVER_TITLE,
     ArmFigures,
+    ChangedSetting,
     DifferenceShares,
+    ProfileFigures,
     WorkloadShares,
     changed_settings,
 )
 from dsresults.compare.factor_shares import State, factor_shares
 from dsresults.explainers import explainers_of
-from dsresults.profile_pair import ProfilePair, count_changes, function_changes, stored_profiles
 from dsresults.reasons.explanation import library_changes
 from dsresults.reasons.reason import CostChange, StepPlace
 from dsresults.report import report_data
 from dsresults.store import Store
-from dsresults.times_table import times_rows
-from dssearch.planner import Rounds
-from dssearch.question import History, Question
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplainRequest(RowsAsked):
-    """Which two rows differ, and how many runs of each arm shall count."""
-
-    fast: str
-    slow: str
-    runs: int
-    command: str = ""  # that asked
-
-
-def common_parts(request: ExplainRequest) -> tuple[Part, ...]:
+def common_parts(study: Explain, scene: Scene) -> tuple[Part, ...]:
     """The parts that each of the two could take; UsageError where they cannot be compared."""
-    if request.fast == request.slow:
+    if study.fast == study.slow:
         raise UsageError(
-            f"FAST and SLOW are both {request.fast}: a difference lies between two rows",
-            hint=f"`dsbisect doctor --noise --row {request.fast}` measures one row against itself",
+            f"FAST and SLOW are both {study.fast}: a difference lies between two rows",
+            hint=f"`dsbisect doctor --noise --row {study.fast}` measures one row against itself",
         )
-    fast_system, slow_system = (
-        system_of(request.matrix.row(name)) for name in (request.fast, request.slow)
-    )
+    fast_system, slow_system = (system_of(scene.matrix.row(name)) for name in study.names(scene))
     if fast_system is not slow_system:
         raise UsageError(
-            f"two kinds of system: {request.fast} is {fast_system}, "
-            f"{request.slow} is {slow_system}, and neither could take a part of the other",
+            f"two kinds of system: {study.fast} is {fast_system}, "
+            f"{study.slow} is {slow_system}, and neither could take a part of the other",
             hint="choose two rows of one kind: `dsbisect list rows` has all",
         )
     return parts_of(SYSTEMS[fast_system])
 
 
+def explained_loads(study: Explain, scene: Scene) -> tuple[Workload, ...]:
+    """The workloads of which each is attributed by itself; UsageError where that cannot be."""
+    common_parts(study, scene)
+    systems = (scene.matrix.row(name).system for name in study.names(scene))
+    loads = tuple(map(scene.workload, study.workload)) or scene.usual_workloads(systems)
+    refuse_shares(loads)
+    return loads
+
+
+def arms_under(study: Explain, scene: Scene, load: Workload) -> dict[State, MixedArm]:
+    """Every arm that could tell something of this load."""
+    parts = parts_for(load, common_parts(study, scene))
+    return arms_of(study.fast, study.slow, parts)
+
+
+def named_arms(study: Explain, scene: Scene) -> dict[str, MixedArm]:
+    """Every arm of all loads, by its name."""
+    loads = study.loads(scene)
+    return {arm.name: arm for load in loads for arm in arms_under(study, scene, load).values()}
+
+
+SERVERS = "servers"
+
+
+class ServersSeen(Value):
+    """What servers told before they were measured."""
+
+    refused: dict[str, str] = Field(description="arm whose server cannot use what it got -> why")
+    configuration: tuple[ChangedSetting, ...] = Field(description="settings that differ")
+
+
+def servers_seen(study: Explain, laboratory: Laboratory) -> ServersSeen:
+    """Which arms refused what they got, and how the rows are set; any other failure is raised."""
+    for error in laboratory.failures.values():
+        if not isinstance(error, PartRefusedError):
+            raise error
+    witnesses = LabWitnesses(lab=laboratory)
+    settings = (witnesses.configuration(row) for row in (study.fast, study.slow))
+    return ServersSeen(
+        refused={name: error.message for name, error in laboratory.failures.items()},
+        configuration=changed_settings(*settings),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class MeasuredArms:
-    """The arms of one workload that could be made, and the campaign that measured them."""
+    """The arms of one workload that could be made, and their runs."""
 
     workload: Workload
     arms: Mapping[State, MixedArm]
-    campaign: Campaign
+    samples: Sequence[Sample]
+
+    @property
+    def campaign(self) -> str:
+        return self.samples[0].campaign_id
 
 
-def explain_difference(
-    request: ExplainRequest, engine: Engine, store: Store, watcher: Watcher
-) -> DifferenceShares:
-    """Measure every arm that can be made, and attribute; what was interrupted continues."""
-    parts = common_parts(request)
-    if request.profile:
-        check_profiler()
-    arms_by_workload = [
-        (workload, arms_of(request.fast, request.slow, parts_for(workload, parts)))
-        for workload in request.workloads
-    ]
-    named = {arm.name: arm for _, arms in arms_by_workload for arm in arms.values()}
-    supply = MixedSupply(engine=engine, matrix=request.matrix, relock=request.relock, arms=named)
-    rows = (request.fast, request.slow)
-    with row_lab(
-        request,
-        rows,
-        len(arms_by_workload),
-        engine=engine,
-        store=store,
-        watcher=watcher,
-        duet=len(named) == len(rows),
-        supply=supply,
-    ) as lab:
-        impossible = _impossible(lab)
-        measured = []
-        for workload, arms in arms_by_workload:
-            possible = {state: arm for state, arm in arms.items() if arm.name not in impossible}
-            campaign = _campaign(request, workload, possible, lab, store, watcher)
-            measured.append(MeasuredArms(workload=workload, arms=possible, campaign=campaign))
-        images = {name: golden.image for name, golden in lab.goldens.items()}
-        witnesses = LabWitnesses(lab=lab)
-        settings = changed_settings(*(witnesses.configuration(row) for row in rows))
-        pairs = _profiled(request, measured, witnesses, store, watcher)
-    difference = _answer(request, parts, measured, impossible, images, store)
-    shown_pairs = {pair.campaign_id: _shown(pair) for pair in pairs}
-    difference = difference.model_copy(
-        update={
-            "configuration": settings,
-            "workloads": tuple(
-                workload.model_copy(update=shown_pairs.get(workload.campaign, {}))
-                for workload in difference.workloads
-            ),
-        }
-    )
-    _keep(difference, store)
-    return difference
-
-
-def _profiled(
-    request: ExplainRequest,
-    measured: Sequence[MeasuredArms],
-    witnesses: LabWitnesses,
-    store: Store,
-    watcher: Watcher,
-) -> tuple[ProfilePair, ...]:
-    """Both rows under each workload: what is known, else what this lab can tell."""
-    if not request.profile:
-        return stored_profiles(store, (measurement.campaign.id for measurement in measured))
-    rows = (request.fast, request.slow)
-    return tuple(
-        stored_pair(
-            measurement.campaign.id,
-            rows,
-            measurement.workload,
-            witnesses,
-            store,
-            watcher,
-            metric=INSTRUCTIONS.name,
+def play_explain(study: Explain, lab: Lab) -> DifferenceShares:
+    """Measure every arm that can be made, and attribute."""
+    loads = study.loads(lab.scene)
+    key = lab_key(loads[0])
+    series = f"{study.fast}..{study.slow}"
+    with lab.rows(study, *loads) as runs:
+        servers = lab.seen(
+            SERVERS, ServersSeen, lambda machine: servers_seen(study, machine.laboratory(key))
         )
-        for measurement in measured
+        measured: list[MeasuredArms] = []
+        for load in loads:
+            every_arm = arms_under(study, lab.scene, load).items()
+            arms = {state: arm for state, arm in every_arm if arm.name not in servers.refused}
+            names = [arm.name for arm in arms.values()]
+            samples = runs.whole_turns(load, names, study.runs, series)
+            measured.append(MeasuredArms(workload=load, arms=arms, samples=samples))
+        figures = [
+            lab.seen(
+                f"profiles of {measurement.workload.named}",
+                ProfileFigures,
+                partial(profile_figures, study, key, measurement),
+            )
+            if study.profile
+            else ProfileFigures()
+            for measurement in measured
+        ]
+    return _answer(study, lab, servers, measured, figures)
+
+
+def profile_figures(
+    study: Explain, key: str, measured: MeasuredArms, machine: ThisMachine
+) -> ProfileFigures:
+    """What runs of their own show of both rows: what is stored, else what this lab can tell."""
+    pair = stored_pair(
+        measured.campaign,
+        (study.fast, study.slow),
+        measured.workload,
+        LabWitnesses(lab=machine.laboratory(key)),
+        machine.store,
+        machine.watcher,
+        metric=INSTRUCTIONS.name,
     )
-
-
-def _shown(pair: ProfilePair) -> dict[str, object]:
-    """What of a pair stands in the answer."""
-    notes = (pair.note, pair.times_note, pair.counts_note)
-    return {
-        "functions": function_changes(pair),
-        "times": times_rows(pair.times),
-        "instructions": count_changes(pair),
-        "unprofiled": tuple(note for note in notes if note),
-    }
-
-
-def _impossible(lab: Laboratory) -> dict[str, str]:
-    """Arms whose server cannot use what it was given; any other failure is raised."""
-    for error in lab.failures.values():
-        if not isinstance(error, PartRefusedError):
-            raise error
-    return {name: error.message for name, error in lab.failures.items()}
+    return ProfileFigures.of(pair)
 
 
 def _answer(
-    request: ExplainRequest,
-    parts: Iterable[Part],
+    study: Explain,
+    lab: Lab,
+    servers: ServersSeen,
     measured: Sequence[MeasuredArms],
-    impossible: Mapping[str, str],
-    images: Mapping[str, Image],
-    store: Store,
+    figures: Sequence[ProfileFigures],
 ) -> DifferenceShares:
-    """From what is stored, whoever measured it."""
-    campaigns = [measurement.campaign for measurement in measured]
-    samples, _ = store.measured_in(campaigns)
-    data = report_data(request.matrix, campaigns, samples, images)
+    campaigns = lab.store.get_all(Campaign, [measurement.campaign for measurement in measured])
+    samples = [sample for measurement in measured for sample in measurement.samples]
+    data = report_data(lab.scene.matrix, campaigns, samples, _images(measured, lab.store))
     tables = [section.comparison for section in data.sections]
+    parts = common_parts(study, lab.scene)
     titles = {part.name: part.title for part in parts} | {SERVER: SERVER_TITLE}
     return DifferenceShares(
-        fast=request.fast,
-        slow=request.slow,
-        settings=request.settings.id,
-        command=request.command,
+        fast=study.fast,
+        slow=study.slow,
+        settings=study.settings,
+        command=study.command,
         workloads=tuple(
-            _attributed(measurement, titles, samples, tables) for measurement in measured
+            _attributed(measurement, titles, tables, profiled)
+            for measurement, profiled in zip(measured, figures, strict=True)
         ),
-        impossible=dict(impossible),
+        impossible=servers.refused,
         notes=tuple(dict.fromkeys(note for table in tables for note in _notes(table))),
+        configuration=servers.configuration,
     )
 
 
-def _campaign(
-    request: ExplainRequest,
-    workload: Workload,
-    arms: Mapping[State, MixedArm],
-    lab: Laboratory,
-    store: Store,
-    watcher: Watcher,
-) -> Campaign:
-    """All arms in each turn, until so many turns are whole."""
-    line = tuple(arm.name for arm in arms.values())
-    order = CampaignOrder(
-        question=Question(
-            series_id=f"{request.fast}..{request.slow}",
-            line=line,
-            workload_id=workload.id,
-            settings_id=request.settings.id,
-            metric=request.metric,
-        ),
-        workload=workload,
-        search=rounds_of(line, request.runs),
-        lab=lab,
-        store=store,
-        kind="measure",
-    )
-    return order.run(watcher)
-
-
-def rounds_of(line: Sequence[str], number: int) -> Rounds:
-    """Turns until so many have a valid run of each arm; its campaign stays open for more."""
-
-    def missing(history: History) -> int:
-        for name, why in history.failed.items():
-            if name in line:
-                raise InconclusiveError(
-                    f"{name} cannot be measured: {why}",
-                    hint="remove the cause; the same command continues from the stored runs",
-                )
-        runs = [sample for name in line for sample in history.of(name)]
-        return number - len(whole_turns(line, runs))
-
-    return Rounds(missing=missing, open_end=True)
-
-
-def whole_turns(line: Sequence[str], samples: Iterable[Sample]) -> list[dict[str, Sample]]:
-    """The turns in which each arm has a run that counts, on one machine."""
-    turns: dict[tuple[int, str], dict[str, Sample]] = {}
-    for sample in samples:
-        if sample.valid and COST.slowness(sample) and sample.candidate_id in line:
-            turns.setdefault((sample.turn, sample.machine.id), {})[sample.candidate_id] = sample
-    return [turn for turn in turns.values() if len(turn) == len(line)]
+def _images(measured: Iterable[MeasuredArms], store: Store) -> dict[str, Image]:
+    """Return the image of each arm that was measured, by the arm's name."""
+    arms = {s.candidate_id: s.image_key for measurement in measured for s in measurement.samples}
+    images = {image.key: image for image in store.find(Image, of=tuple(arms.values()))}
+    return {
+        name: images[key].model_copy(update={"candidate_id": name})
+        for name, key in arms.items()
+        if key in images
+    }
 
 
 def _attributed(
     measured: MeasuredArms,
     titles: Mapping[str, str],
-    samples: Iterable[Sample],
     tables: Iterable[ComparisonTable],
+    figures: ProfileFigures,
 ) -> WorkloadShares:
-    arms, campaign = measured.arms, measured.campaign.id
-    own_samples = [sample for sample in samples if sample.campaign_id == campaign]
-    turns = whole_turns([arm.name for arm in arms.values()], own_samples)
+    arms, campaign = measured.arms, measured.campaign
+    turns = whole_turns([arm.name for arm in arms.values()], measured.samples)
     factors = [name for name in titles if name in max(arms, key=len)]
     shares = factor_shares(
         factors, [{state: _log(turn[arm.name]) for state, arm in arms.items()} for turn in turns]
@@ -279,9 +226,10 @@ def _attributed(
         arms=tuple(_figures(arm, factors, [t[arm.name] for t in turns]) for arm in arms.values()),
         shares=shares,
         meanings={
-            share.factor: tuple(_meaning(share.factor, arms, table, campaign, own_samples))
+            share.factor: tuple(_meaning(share.factor, arms, table, campaign, measured.samples))
             for share in shares.shares
         },
+        **dict(figures),
     )
 
 
@@ -341,21 +289,3 @@ def _notes(table: ComparisonTable) -> Iterable[str]:
     """What the loads together show of each arm."""
     for explainer in explainers_of({candidate.product for candidate in table.candidates}):
         yield from (reason.text for reason in explainer.of_loads(table))
-
-
-def _keep(difference: DifferenceShares, store: Store) -> None:
-    """As a finding, unless the same stored runs gave the same answer before."""
-    answer = "; ".join(
-        f"{workload.workload}: {workload.shares.total.value:.3g} times the cost"
-        for workload in difference.workloads
-    )
-    finding = Finding.now(
-        "explanation",
-        difference,
-        title=f"{difference.fast} to {difference.slow}, explained",
-        answer=answer,
-    )
-    if all(
-        stored_finding.value != finding.value for stored_finding in store.findings("explanation")
-    ):
-        store.put(finding)

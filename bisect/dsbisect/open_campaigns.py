@@ -5,13 +5,14 @@ What is stored counts. Runs without a search have no end: more may be asked for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.machine.host import session_id
+from dsharness.measure.metrics import COST
 from dsharness.model import Campaign, CampaignKind, Image, Sample, Workload
 from dslab.campaign_loop import CampaignOrder, SampleSource
 from dslab.laboratory import Laboratory
@@ -91,6 +92,13 @@ class OpenCampaigns:
                 samples[index] = self.valid(load, rows, turn, later=runs * (number - turn))
         return samples
 
+    def whole_turns(
+        self, load: Workload, rows: Sequence[str], number: int, series: str
+    ) -> list[Sample]:
+        """All samples of this load, when so many turns are whole; more may be asked for later."""
+        missing = whole_runs(rows, number)
+        return self._samples(load, tuple(rows), missing, 0, series, suppressed=())
+
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
         """Runs of this start of the lab that follow each other: an interrupted one begins again."""
 
@@ -151,6 +159,9 @@ class OpenCampaigns:
         missing: Callable[[History], int],
         later: int,
         series: str = "",
+        *,
+        # disturbed again and again: the answer says so
+        suppressed: tuple[type[InconclusiveError], ...] = (InconclusiveError,),
     ) -> list[Sample]:
         """All samples of this load, also those that cannot be used, when none is missing."""
         order = CampaignOrder(
@@ -161,7 +172,7 @@ class OpenCampaigns:
             store=self.store,
             kind=self.kind,
         )
-        with suppress(InconclusiveError):  # disturbed again and again: the answer says so
+        with suppress(*suppressed):
             order.run(self.watcher)
         campaign = order.unfinished
         if campaign is None:
@@ -201,6 +212,31 @@ def valid_runs(
         return number - min(valid, default=number)
 
     return missing
+
+
+def whole_runs(rows: Sequence[str], number: int) -> Callable[[History], int]:
+    """How many turns are missing until so many are whole; InconclusiveError where none can be."""
+
+    def missing(history: History) -> int:
+        for name, why in history.failed.items():
+            if name in rows:
+                raise InconclusiveError(
+                    f"{name} cannot be measured: {why}",
+                    hint="remove the cause; the same command continues from the stored runs",
+                )
+        samples = [sample for name in rows for sample in history.of(name)]
+        return number - len(whole_turns(rows, samples))
+
+    return missing
+
+
+def whole_turns(rows: Sequence[str], samples: Iterable[Sample]) -> list[dict[str, Sample]]:
+    """The turns in which each row has a run that counts, on one machine, in their order."""
+    turns: dict[tuple[int, str], dict[str, Sample]] = {}
+    for sample in samples:
+        if sample.valid and COST.slowness(sample) and sample.candidate_id in rows:
+            turns.setdefault((sample.turn, sample.machine.id), {})[sample.candidate_id] = sample
+    return [turns[key] for key in sorted(turns) if len(turns[key]) == len(rows)]
 
 
 def gave_up(samples: Sequence[Sample], session: str | None = None) -> bool:

@@ -19,7 +19,7 @@ from dsbisect.commits.shared_commits import SharedCommits
 from dsbisect.shared_request import MatrixTexts, document_in, follow_lock, refuse_unshared
 from dsbisect.studies import STUDIES
 from dsbisect.study import KEPT, KeptKind, Study, StudyKind
-from dsbisect.study_answers import StudyAnswer
+from dsbisect.study_answers import StudyAnswer, documents_of
 from dsbisect.study_lab import AnsweredLab, Scene, ThisMachine
 from dsharness.containers.engine import Engine
 from dsharness.errors import StoreError, UsageError
@@ -50,7 +50,7 @@ def document_of(
     study: Study, scene: Scene, *, relock: bool = False, keep: bool = False
 ) -> dict[str, JsonValue]:
     """The request as JSON; UsageError for what machines cannot share."""
-    refuse_unshared({"--relock": relock})
+    refuse_unshared({"--relock": relock, "--profile": study.profiled and study.kind in KEPT})
     if study.alone:
         raise UsageError(
             f"--on: {study.kind} is for one machine: {study.alone}", hint="leave out --on"
@@ -124,13 +124,17 @@ class SharedQuestion:
             answers=ask,
             together=asked_together,
             failures=failures,
+            looks=prepared.looks,
             paired=prepared.paired,
         )
         answer = self.study.play(lab)
         if self.study.kind not in KEPT:
             return None
         campaigns = tuple(dict.fromkeys(campaign.id for campaign in answered_campaigns))
-        return StudyAnswer.found(self.study, answer, self.scene, campaigns, failures).finding
+        found = StudyAnswer.found(
+            self.study, answer, self.scene, campaigns, failures, prepared.looks
+        )
+        return found.finding
 
     def profile(
         self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
@@ -149,6 +153,9 @@ class SharedQuestion:
         pairs: Sequence[ProfilePair] = self.study.play(answered_lab).profiles
         return pairs
 
+    def looks(self, lab: Laboratory) -> dict[str, JsonValue]:
+        return documents_of(self.study.looks(lab))
+
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
         """All were prepared at the start."""
 
@@ -166,7 +173,7 @@ class SharedQuestion:
         for finding in reversed(store.findings(cast("KeptKind", self.study.kind))):
             study_answer = StudyAnswer.of(finding)
             if set(study_answer.record.campaigns) <= ids:
-                return study_answer
+                return study_answer.with_profiles(store)
         raise StoreError(f"{store} holds no answer of run {self.run.id}", hint="give it again")
 
 

@@ -6,6 +6,7 @@ to share, and to prove an old answer. This module is light: `--help` imports it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -29,12 +30,16 @@ from dsbisect.search_options import SearchOptions
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.study_lab import Lab, Scene
+    from dsbisect.study_lab import Lab, Scene, ThisMachine
     from dsharness.model import CampaignKind, Value, Workload
+    from dslab.candidates import Supply
+    from dslab.laboratory import Laboratory
 
-StudyKind = Literal["commits", "rows", "levels", "sizes", "endurance", "schemes", "compare"]
+StudyKind = Literal[
+    "commits", "rows", "levels", "sizes", "endurance", "schemes", "explain", "compare"
+]
 KeptKind = Literal[
-    "levels", "sizes", "endurance", "schemes", "compare"
+    "levels", "sizes", "endurance", "schemes", "explain", "compare"
 ]  # its answer is more than its campaigns' answers
 KEPT: tuple[KeptKind, ...] = get_args(KeptKind)
 
@@ -45,7 +50,6 @@ class Study(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: ClassVar[StudyKind]
     alone: ClassVar[str] = ""  # why several machines cannot share it
-    paired: ClassVar[bool] = False  # two rows are measured at the same time, where that can be
 
     settings: SettingsId = "default"
 
@@ -67,6 +71,21 @@ class Study(BaseModel):
     def names(self, scene: Scene) -> tuple[str, ...]:
         """Return the rows that are measured."""
         raise NotImplementedError
+
+    def pairs(self, scene: Scene) -> bool:
+        """Return whether two rows are measured at the same time, where that can be."""
+        del scene
+        return False
+
+    def supply(self, machine: ThisMachine) -> Supply | None:
+        """Return what makes the servers, where they are more than those of rows."""
+        del machine
+        return None
+
+    def looks(self, laboratory: Laboratory) -> Mapping[str, Value]:
+        """Return what is seen of servers that several machines share."""
+        del laboratory
+        return {}
 
     def questions(self, scene: Scene) -> int:
         """Return how many answers a lab is asked for, as far as that is known before."""
@@ -146,8 +165,6 @@ class Phases:
 class SearchStudy(Study):
     """A question with a search: what it looks at, how sure its answer must be, for which budget."""
 
-    paired: ClassVar[bool] = True
-
     metric: MetricName = DEFAULT_METRIC
     level: Level = SearchOptions.level
     max_runs: MaxRuns = SearchOptions.max_runs
@@ -158,6 +175,10 @@ class SearchStudy(Study):
     inside: Inside = 0
     every: EveryStep = False
     profile: Profiled = False
+
+    def pairs(self, scene: Scene) -> bool:
+        del scene
+        return True
 
     @model_validator(mode="after")
     def _refuse_wrong_options(self) -> Self:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,8 +15,9 @@ from dsbisect.study_lab import Answer, AnsweredLab, Scene, ThisMachine
 from dsharness.machine.host import session_id
 from dsharness.model import Campaign, Finding, Matrix, Value, Workload
 from dslab.known_answers import KnownAnswers
-from dsresults.page.page_files import write_answer
+from dsresults.page.page_files import write_page
 from dsresults.page.page_text import line_of, text_of
+from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 from dsresults.stored_value import stored, value_of
 
@@ -42,6 +43,7 @@ class StudyAnswer:
     record: StudyRecord
     answer: Any  # of the study's own type
     until: str = ""
+    profiles: Sequence[ProfilePair] = ()  # of its runs, which its page shows
 
     @classmethod
     def found(
@@ -51,7 +53,7 @@ class StudyAnswer:
         scene: Scene,
         campaigns: tuple[str, ...],
         failures: Mapping[str, Mapping[str, str]],
-        looks: Mapping[str, Value] | None = None,
+        looks: dict[str, JsonValue],
     ) -> StudyAnswer:
         """An answer that was found just now."""
         record = StudyRecord(
@@ -61,7 +63,7 @@ class StudyAnswer:
             workloads=scene.workloads,
             campaigns=campaigns,
             failures={lab: dict(why) for lab, why in failures.items()},
-            looks={name: value.model_dump(mode="json") for name, value in (looks or {}).items()},
+            looks=looks,
             answer=answer.model_dump(mode="json"),
         )
         return cls(study=study, record=record, answer=answer)
@@ -82,7 +84,11 @@ class StudyAnswer:
 
     def write(self, folder: Path) -> Path:
         """Write its page, with the answer as JSON next to it; the page's path."""
-        return write_answer(folder, self.study.kind, self.answer)
+        page = self.answer.page(self.profiles) if self.profiles else self.answer.page()
+        return write_page(folder, self.study.kind, page, self.answer)
+
+    def with_profiles(self, store: Store) -> StudyAnswer:
+        return replace(self, profiles=stored_profiles(store, self.record.campaigns))
 
     @classmethod
     def of(cls, finding: Finding) -> StudyAnswer:
@@ -113,14 +119,20 @@ class StudyAnswer:
         return answer
 
 
+def documents_of(looks: Mapping[str, Value]) -> dict[str, JsonValue]:
+    """Return what was seen as it is stored."""
+    return {name: value.model_dump(mode="json") for name, value in looks.items()}
+
+
 def answered(study: Study, lab: ThisMachine) -> StudyAnswer:
     """Play a study on this machine, and keep its answer."""
     answer = study.play(lab)
     campaigns = tuple(id_ for runs in lab.opened.values() for id_ in runs.campaigns)
     failures = {load: runs.failures for load, runs in lab.opened.items()}
-    stored_answer = StudyAnswer.found(study, answer, lab.scene, campaigns, failures, lab.looks)
+    looks = documents_of(lab.looks)
+    stored_answer = StudyAnswer.found(study, answer, lab.scene, campaigns, failures, looks)
     kind = cast("KeptKind", study.kind)
     before = (StudyAnswer.of(finding) for finding in lab.store.findings(kind))
     if all((earlier.study, earlier.answer) != (study, answer) for earlier in before):
         lab.store.put(stored_answer.finding)
-    return stored_answer
+    return stored_answer.with_profiles(lab.store)

@@ -13,7 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dsbisect import capacity
-from dsbisect.open_campaigns import Asked, OpenCampaigns, SearchFor, runs_question, valid_runs
+from dsbisect.open_campaigns import (
+    Asked,
+    OpenCampaigns,
+    SearchFor,
+    runs_question,
+    valid_runs,
+    whole_runs,
+)
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
@@ -35,6 +42,7 @@ from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dsresults.stored_value import stored
 from dssearch.planner import Rounds
+from dssearch.question import History
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -69,6 +77,15 @@ class Runs(capacity.Runs, Protocol):
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
     ) -> list[list[Sample]]:
         """What ``valid`` gives of several loads, which take turns, each on rows of its own."""
+        ...
+
+    def whole_turns(
+        self, load: Workload, rows: Sequence[str], number: int, series: str
+    ) -> list[Sample]:
+        """All samples of a load, when so many turns have a run of each row that counts.
+
+        InconclusiveError where a row fails again and again.
+        """
         ...
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
@@ -215,6 +232,12 @@ class ThisMachine:
         self.looks[name] = (value := look(self))
         return value
 
+    def laboratory(self, key: str) -> Laboratory:
+        """Return the lab of that name, which is open."""
+        laboratory = self.opened[key].laboratory
+        assert laboratory is not None  # noqa: S101 - of this machine
+        return laboratory
+
     @contextmanager
     def lab(
         self, study: Study, *loads: Workload, part: LabPart | None = None
@@ -232,10 +255,11 @@ class ThisMachine:
             rows_asked,
             part.rows if part else study.names(self.scene),
             study.questions(self.scene),
-            duet=study.paired,
+            duet=study.pairs(self.scene),
             engine=self.engine,
             store=self.store,
             watcher=self.watcher,
+            supply=study.supply(self),
         ) as laboratory:
             yield laboratory
 
@@ -310,7 +334,7 @@ class AnsweredRuns:
         self, load: Workload, rows: Sequence[str], number: int, later: int = 0
     ) -> list[Sample]:
         del later
-        return self._samples(load, tuple(rows), number)
+        return self._samples(load, tuple(rows), valid_runs(rows, number))
 
     def in_turn(
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
@@ -320,13 +344,23 @@ class AnsweredRuns:
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
         del later
-        return self._samples(load, (row,), number, f"{self.study.runs_kind}-{self.lab.session}")
+        series = f"{self.study.runs_kind}-{self.lab.session}"
+        return self._samples(load, (row,), valid_runs((row,), number), series)
+
+    def whole_turns(
+        self, load: Workload, rows: Sequence[str], number: int, series: str
+    ) -> list[Sample]:
+        return self._samples(load, tuple(rows), whole_runs(rows, number), series)
 
     def _samples(
-        self, load: Workload, rows: tuple[str, ...], number: int, series: str = ""
+        self,
+        load: Workload,
+        rows: tuple[str, ...],
+        missing: Callable[[History], int],
+        series: str = "",
     ) -> list[Sample]:
         question = runs_question(self, load, rows, self.study.runs_kind, series)
-        rounds = Rounds(missing=valid_runs(rows, number))
+        rounds = Rounds(missing=missing)
         campaign = self.lab.answers(question, load, rounds, self.study.runs_kind)
         samples = self.lab.store.samples(campaign_id=campaign.id)
         until = self.lab.until

@@ -123,7 +123,8 @@ def detached(run: SharedRun) -> StoppedError:
     """Return the error of a user who no longer waits."""
     return StoppedError(
         f"detached: the machines go on with run {run.id}",
-        hint=f"`dsbisect attach {run.id[:8]}` shows it again, `dsbisect cancel` ends it",
+        hint=f"`dsbisect machines attach {run.id[:8]}` shows it again, "
+        "`dsbisect machines cancel` ends it",
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from pydantic import JsonValue
 from sqlalchemy import Connection
 
 from dsharness.containers.engine import Engine
@@ -78,6 +79,10 @@ class SharedStudy(Protocol):
         self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
     ) -> Sequence[ProfilePair]:
         """Profile both sides of what was found, once all is answered; what is whole is stored."""
+        ...
+
+    def looks(self, lab: Laboratory) -> dict[str, JsonValue]:
+        """Return what is seen of the servers that were prepared, for all machines."""
         ...
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:

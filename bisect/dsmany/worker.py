@@ -128,7 +128,9 @@ class FleetWorker:
             if run is None or run.prepared or run.preparing != self._machine.id:
                 return
             with self._left_out_of(run):
-                prepared = self._prepared(run, self._lab_for(run))
+                lab = self._lab_for(run)
+                looks = self._study_of(run).looks(lab)
+                prepared = self._prepared(run, lab).model_copy(update={"looks": looks})
                 with self._store.database.writing() as connection:
                     now = get_document(connection, SharedRun, run_id, lock=True)
                     first = now is not None and now.prepared is None

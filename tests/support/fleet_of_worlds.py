@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from measured import WorldBenches
+from pydantic import JsonValue
 from sqlalchemy import text
 from watchers import RecordingWatcher
 from worlds import World
@@ -144,6 +145,9 @@ class WorldStudy:
                 for line, search, kind in asks
             ])  # fmt: skip
         return None
+
+    def looks(self, lab: Any) -> dict[str, JsonValue]:
+        return {"lab": lab.machine}
 
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
         self.introduced.append(candidates)

@@ -18,8 +18,11 @@ from dsbisect.study import Study
 from dsbisect.study_lab import LabPart, Scene, ThisMachine, lab_key
 from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError
-from dsharness.model import Sample, Turn, Workload
+from dsharness.model import Campaign, CampaignKind, Sample, Turn, Workload
+from dslab.campaign_loop import Answers, CampaignOrder, SampleSource
 from dslab.watcher import Watcher
+from dsresults.store import Store
+from dssearch.question import Question, Search
 
 
 @dataclass
@@ -69,3 +72,17 @@ class WorldMachine(ThisMachine):
         )  # fmt: skip
         self.opened[key] = runs
         yield runs
+
+
+def fleet(store: Store, lab: SampleSource) -> Answers:
+    """What machines answer that take the turns of one question after the other."""
+
+    def answers(
+        question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        order = CampaignOrder(
+            question=question, workload=workload, search=search, lab=lab, store=store, kind=kind
+        )
+        return order.run(RecordingWatcher())
+
+    return answers

@@ -7,24 +7,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
-from dsbisect.explain_study import rounds_of
+from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import Golden
-from dsharness.model import DirectoryContent, LdcltWorkload, Sample, Settings, UserOrder
+from dsharness.model import DECIDER, DirectoryContent, LdcltWorkload, Sample, Settings, UserOrder
 from dsharness.package_version import upstream
 from dsharness.products import product_of
 from dsharness.products.published_claims import Arm, BindsMeasured
 from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.system import PasswordTrier, TakenPart, parts_of
-from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import ArmSupply
-from dslab.laboratory import Laboratory
 from dsresults.compare.bind_lines import BindFigures, BindLine, points_of
 from dsresults.explainers.scheme_costs import StoredHere
-from dssearch.question import Question
 
 MOST_AT_ONCE = 6  # servers; of more arms, those of one row are measured together
 SCHEME, STORED = "password-scheme", "stored"  # a setting, and a part of a directory
@@ -124,7 +121,6 @@ def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: i
         engine=lab.engine, matrix=lab.matrix, relock=lab.relock, arms=arms_by_name
     )
     samples: ArmSamples = {name: {} for name in arms_by_name}
-    campaigns: list[str] = []
     with row_lab(
         rows_asked,
         tuple(arms_by_name),
@@ -135,11 +131,17 @@ def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: i
         duet=False,
         supply=supply,
     ) as opened:
+        runs_of_arms = OpenCampaigns(
+            settings=DEFAULT.id,
+            metric=DECIDER,
+            kind="measure",
+            lab=opened,
+            store=lab.store,
+            watcher=lab.watcher,
+        )
         line = tuple(name for name in arms_by_name if name not in opened.failures)
         for number, load in loads.items() if line else ():
-            campaign = _order(lab, opened, line, load, runs).run(lab.watcher)
-            campaigns.append(campaign.id)
-            for sample in lab.store.samples(campaign_id=campaign.id):
+            for sample in runs_of_arms.whole_turns(load, line, runs, "claims"):
                 samples[sample.candidate_id].setdefault(number, []).append(sample)
         failed = {name: str(error) for name, error in opened.failures.items()}
     all_samples = [
@@ -152,22 +154,7 @@ def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: i
         ),
         connections=next(iter(loads.values())).threads,
         server_cpus=max((_server_cpus(sample) for sample in all_samples), default=0),
-        campaigns=tuple(campaigns),
-    )
-
-
-def _order(
-    lab: ClaimsLab, opened: Laboratory, line: tuple[str, ...], load: LdcltWorkload, runs: int
-) -> CampaignOrder:
-    return CampaignOrder(
-        question=Question(
-            series_id="claims", line=line, workload_id=load.id, settings_id=DEFAULT.id
-        ),
-        workload=load,
-        search=rounds_of(line, runs),
-        lab=opened,
-        store=lab.store,
-        kind="measure",
+        campaigns=tuple(runs_of_arms.campaigns),
     )
 
 

@@ -6,7 +6,9 @@ from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
 from dsbisect.commits.commit_range import laid_range
 from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.commits_study import run_commits
-from dsbisect.explain_study import ExplainRequest, explain_difference
+from dsbisect.difference_question import Explain
+from dsbisect.study_answers import answered
+from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.matrix import find_workload
 from dsharness.products.published_claims import CulpritSearched
 from dsresults.compare.trial_claims import CulpritFigures, NamedCommit
@@ -45,18 +47,21 @@ def _commits(lab: ClaimsLab, searched: CulpritSearched, repository: str) -> Culp
 
 
 def _rows(lab: ClaimsLab, searched: CulpritSearched) -> CulpritFigures:
-    request = ExplainRequest(
-        matrix=lab.matrix,
-        workloads=(find_workload(lab.matrix, searched.workload),),
-        settings=DEFAULT,
+    study = Explain(
         fast=searched.fast,
         slow=searched.slow,
+        workload=(searched.workload,),
         runs=searched.runs,
+    )
+    machine = ThisMachine(
+        scene=Scene(matrix=lab.matrix),
+        engine=lab.engine,
+        store=lab.store,
+        watcher=lab.watcher,
         relock=lab.relock,
         keep=lab.keep,
-        command=lab.command,
     )
-    (workload,) = explain_difference(request, lab.engine, lab.store, lab.watcher).workloads
+    (workload,) = answered(study, machine).answer.workloads
     share = next((share for share in workload.shares.shares if share.factor == STORED), None)
     return CulpritFigures(
         ends=f"{searched.fast} to {searched.slow}",

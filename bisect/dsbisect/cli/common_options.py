@@ -234,7 +234,7 @@ MeasuredOn = Annotated[
         "--on",
         metavar="URL",
         callback=_named_database,
-        help="Have it measured by the workers of this PostgreSQL (`dsbisect worker`).",
+        help="Have it measured by the workers of this PostgreSQL (`dsbisect machines worker`).",
     ),
 ]
 MachineNumber = Annotated[

@@ -1,4 +1,4 @@
-"""`bisect … --on` and `attach`: a run of several machines is shown until it has its answer."""
+"""`--on` and `machines attach`: a run of several machines is shown until it has its answer."""
 
 from __future__ import annotations
 

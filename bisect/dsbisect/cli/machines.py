@@ -1,4 +1,4 @@
-"""`worker`, `machines`, `attach`, `cancel`: searches of several machines."""
+"""`machines`: who shares searches, and those searches."""
 
 from __future__ import annotations
 
@@ -13,16 +13,6 @@ from dsbisect.cli.followed_run import follow_run, shared_store
 if TYPE_CHECKING:
     from dsmany.fleet import FleetMember
     from dsresults.store import Store
-
-On = Annotated[
-    str,
-    typer.Option(
-        "--on",
-        metavar="URL",
-        envvar="DSBISECT_ON",
-        help="The team's PostgreSQL: postgresql://USER@HOST/DATABASE. Its password: in ~/.pgpass.",
-    ),
-]
 
 
 def _same_database(context: typer.Context, on: str) -> str:
@@ -44,12 +34,13 @@ OnOrBefore = Annotated[
 ]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or how it begins.")]
 
-app = typer.Typer(help="Show the machines that share searches; drain or forget one.")
+app = typer.Typer(help="Show the machines that share searches; be one, or follow a search.")
 
 
+@app.command("worker")
 def worker(
     *,
-    on: On,
+    on: OnOrBefore = "",
     name: Annotated[
         str,
         typer.Option(
@@ -78,7 +69,7 @@ def worker(
 ) -> None:
     """Take turns of searches that others began, until Ctrl-C.
 
-    Example: dsbisect worker --on postgresql://lab@db.example.org/dsbisect
+    Example: dsbisect machines worker --on postgresql://lab@db.example.org/dsbisect
     """
     import os
     import sys
@@ -136,7 +127,21 @@ def worker(
 
 
 @app.callback(invoke_without_command=True)
-def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) -> None:
+def machines(
+    context: typer.Context,
+    *,
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            metavar="URL",
+            envvar="DSBISECT_ON",
+            help="The team's PostgreSQL: postgresql://USER@HOST/DATABASE. Its password: in "
+            "~/.pgpass.",
+        ),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
     """Show who is there, doing what, of which class, and how noisy.
 
     Example: dsbisect machines --on postgresql://lab@db.example.org/dsbisect
@@ -162,7 +167,7 @@ def machines(context: typer.Context, *, on: On = "", as_json: AsJson = False) ->
         if member.unreadable:
             typer.echo(f"  it gets no turns: {member.unreadable}")
     if not facts:
-        typer.echo("no machine has come yet: `dsbisect worker --on URL` on each", err=True)
+        typer.echo("no machine has come yet: `dsbisect machines worker --on URL` on each", err=True)
 
 
 @app.command("drain")
@@ -217,7 +222,8 @@ def forget(
 @app.command("role")
 def role(
     name: Annotated[
-        str, typer.Argument(metavar="MACHINE", help="Its name, as `dsbisect worker` tells it.")
+        str,
+        typer.Argument(metavar="MACHINE", help="Its name, as `dsbisect machines worker` tells it."),
     ],
     *,
     on: OnOrBefore = "",
@@ -235,17 +241,18 @@ def role(
     _say(role_sql(name), {"role": name, "sql": role_sql(name)}, as_json=as_json)
 
 
+@app.command("attach")
 def attach(
     run: RunId,
     *,
-    on: On,
+    on: OnOrBefore = "",
     output: ReportFolder = None,
     events: EventLines = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a shared search again, and its answer; Ctrl-C leaves it to the machines.
 
-    Example: dsbisect attach 3f2a9c01 --on postgresql://lab@db.example.org/dsbisect
+    Example: dsbisect machines attach 3f2a9c01 --on postgresql://lab@db.example.org/dsbisect
     """
     from dsmany.attached import named_run
 
@@ -253,10 +260,11 @@ def attach(
         follow_run(store, named_run(store, run), output, events=events, as_json=as_json)
 
 
-def cancel(run: RunId, *, on: On, as_json: AsJson = False) -> None:
+@app.command("cancel")
+def cancel(run: RunId, *, on: OnOrBefore = "", as_json: AsJson = False) -> None:
     """End a shared search without an answer; every finished sample stays.
 
-    Example: dsbisect cancel 3f2a9c01 --on postgresql://lab@db.example.org/dsbisect
+    Example: dsbisect machines cancel 3f2a9c01 --on postgresql://lab@db.example.org/dsbisect
     """
     from dsmany.attached import cancel_run, named_run
 

@@ -55,7 +55,7 @@ def replay_log(
         typer.Argument(
             metavar="FILE|-|ID",
             help="What `log --json` printed, or a stored answer of `levels`, `sizes`, `endurance`, "
-            "`schemes`.",
+            "`schemes`, `explain`.",
         ),
     ],
     *,

@@ -184,7 +184,7 @@ COMMANDS = {
         "and memory.",
     ),
     "explain": Lazy(
-        place="explain:explain",
+        place="study_command:explain",
         summary="Attribute a difference between two rows to what can be changed alone.",
     ),
     "plan": Lazy(
@@ -269,21 +269,9 @@ COMMANDS = {
     "bisect": Lazy(
         place="bisect:app", summary="Find where fast turns slow: among rows, or among commits."
     ),
-    "worker": Lazy(
-        place="machines:worker",
-        summary="Take turns of searches that others began, until Ctrl-C.",
-    ),
     "machines": Lazy(
         place="machines:app",
-        summary="Show the machines that share searches; drain or forget one.",
-    ),
-    "attach": Lazy(
-        place="machines:attach",
-        summary="Show a shared search again, and its answer; Ctrl-C leaves it to the machines.",
-    ),
-    "cancel": Lazy(
-        place="machines:cancel",
-        summary="End a shared search without an answer; every finished sample stays.",
+        summary="Show the machines that share searches; be one, or follow a search.",
     ),
     "results": Lazy(
         place="results:app", summary="List, show, export and import what was measured."

@@ -102,27 +102,8 @@ def _claims(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
     )
 
 
-def _explanation(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
-    from dsresults.compare.difference_shares import DifferenceShares
-    from dsresults.page.page_files import write_page
-    from dsresults.page.page_text import text_of
-    from dsresults.profile_pair import stored_profiles
-    from dsresults.stored_value import value_of
-
-    difference = value_of(DifferenceShares, finding)
-    profiles = stored_profiles(store, (workload.campaign for workload in difference.workloads))
-    return Answered(
-        value=difference,
-        text=text_of(difference.page()),
-        folder=f"{difference.fast}-{difference.slow}-explained",
-        write=lambda folder: write_page(
-            folder, "explanation", difference.page(profiles), difference
-        ),
-    )
-
-
-def _study(finding: Finding, _store: Store, _matrix: Matrix) -> Answered:
-    answer = _read_study(finding)
+def _study(finding: Finding, store: Store, _matrix: Matrix) -> Answered:
+    answer = _read_study(finding).with_profiles(store)
     return Answered(value=answer.answer, text=answer.text, folder=answer.folder, write=answer.write)
 
 
@@ -159,7 +140,6 @@ FORMS: dict[FindingKind, FindingForm] = {
     "commits": _of("dsresults.commits_result:CommitFindings", _commits),
     "validation": _of("dsvalidate.check:Validation", _validation),
     "claims": _of("dsresults.compare.claim_outcomes:ClaimsAnswer", _claims),
-    "explanation": _of("dsresults.compare.difference_shares:DifferenceShares", _explanation),
     "profile": _of("dsresults.profile_pair:ProfilePair"),
     "watched": _of("dsresults.watch.watched_series:WatchedTip"),
     "alarm": _of("dsresults.watch.alarms:AlarmEvent"),

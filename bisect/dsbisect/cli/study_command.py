@@ -30,7 +30,9 @@ from dsbisect.cli.common_options import (
     refuse_unread,
 )
 from dsbisect.cli.told_answers import tell_findings, tell_kept
-from dsbisect.studies import Compare, Endurance, Levels, Rows, Schemes, Sizes
+from dsbisect.comparison_question import Compare
+from dsbisect.difference_question import Explain
+from dsbisect.studies import Endurance, Levels, Rows, Schemes, Sizes
 from dsbisect.study import SearchStudy, Study
 from dsharness.errors import UsageError
 
@@ -202,4 +204,4 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
 
 
 levels, sizes, endurance = command_of(Levels), command_of(Sizes), command_of(Endurance)
-schemes, compare = command_of(Schemes), command_of(Compare)
+schemes, explain, compare = command_of(Schemes), command_of(Explain), command_of(Compare)

@@ -224,6 +224,11 @@ class SharedCommits:
         witnesses = LabWitnesses(lab=lab)
         return profile_steps(study.steps, (self.ask.workload,), witnesses, store, watcher)
 
+    def looks(self, lab: Laboratory) -> dict[str, JsonValue]:
+        """Its answers rest on runs alone."""
+        del lab
+        return {}
+
     def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
         """Play the study as far as it is answered, over what this machine's lab builds from."""
         supply = self._supply

@@ -124,7 +124,16 @@ class SearchChoice(Value):
 
 
 CampaignKind = Literal[
-    "rows", "commits", "measure", "levels", "sizes", "endurance", "schemes", "compare", "validate"
+    "rows",
+    "commits",
+    "measure",
+    "levels",
+    "sizes",
+    "endurance",
+    "schemes",
+    "explain",
+    "compare",
+    "validate",
 ]
 
 
@@ -215,7 +224,6 @@ FindingKind = Literal[
     "commits",
     "validation",
     "profile",
-    "explanation",
     "claims",
     "watched",
     "alarm",
@@ -224,6 +232,7 @@ FindingKind = Literal[
     "endurance",
     "schemes",
     "compare",
+    "explain",
 ]
 
 

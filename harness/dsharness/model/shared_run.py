@@ -62,6 +62,7 @@ class Prepared(Value):
     identities: dict[str, str]
     unmeasurable: dict[str, str]
     lock: str = Field(default="", description="of its matrix: the others' rows hold the same")
+    looks: dict[str, JsonValue] = Field(default_factory=dict, description="what its servers told")
 
 
 class SharedRun(Value):

@@ -22,9 +22,9 @@ from dsresults.page.page import (
     code,
     or_dash,
 )
-from dsresults.profile_pair import FunctionChange, ProfilePair
+from dsresults.profile_pair import FunctionChange, ProfilePair, count_changes, function_changes
 from dsresults.profile_section import profile_section, times_table
-from dsresults.times_table import TimesRow
+from dsresults.times_table import TimesRow, times_rows
 
 SERVER = "server"
 SERVER_TITLE = "the server build and its libraries, together"
@@ -51,7 +51,30 @@ class ChangedSetting(Value):
     slow: str
 
 
-class WorkloadShares(Value):
+class ProfileFigures(Value):
+    """What runs of their own show of both servers; they change no share."""
+
+    functions: tuple[FunctionChange, ...] = Field(
+        default=(), description="whose own CPU time changed most, µs per operation"
+    )
+    times: tuple[TimesRow, ...] = Field(default=(), description="of the server's own log")
+    instructions: tuple[FunctionChange, ...] = Field(
+        default=(), description="whose own instructions per operation changed most"
+    )
+    unprofiled: tuple[str, ...] = Field(default=(), description="what could not be seen, and why")
+
+    @classmethod
+    def of(cls, pair: ProfilePair) -> ProfileFigures:
+        notes = (pair.note, pair.times_note, pair.counts_note)
+        return cls(
+            functions=function_changes(pair),
+            times=times_rows(pair.times),
+            instructions=count_changes(pair),
+            unprofiled=tuple(note for note in notes if note),
+        )
+
+
+class WorkloadShares(ProfileFigures):
     """One workload's difference, attributed."""
 
     workload: str
@@ -63,14 +86,6 @@ class WorkloadShares(Value):
     meanings: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, description="factor -> what is known of its step"
     )
-    functions: tuple[FunctionChange, ...] = Field(
-        default=(), description="whose own CPU time changed most, µs per operation"
-    )
-    times: tuple[TimesRow, ...] = Field(default=(), description="of the server's own log")
-    instructions: tuple[FunctionChange, ...] = Field(
-        default=(), description="whose own instructions per operation changed most"
-    )
-    unprofiled: tuple[str, ...] = Field(default=(), description="what could not be seen, and why")
 
 
 class DifferenceShares(Value):

@@ -41,7 +41,7 @@ def text_of(page: Page) -> str:
 
 def line_of(page: Page) -> str:
     """Return the headlines of the answer on one line, as a list of answers has it."""
-    return "; ".join(filter(None, (_words(card.headline) for card in page.answer)))
+    return "; ".join(filter(None, (_words(card.headline).rstrip(".") for card in page.answer)))
 
 
 def _part(part: Content) -> Iterator[str]:  # noqa: C901 - a case for each kind

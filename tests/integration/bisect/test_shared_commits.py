@@ -52,7 +52,9 @@ class Place:
 
     def worker(self, name: str, cpu: str) -> Running:
         within = self.networks.within(name)
-        running = start(self.folder, "worker", "--name", name, "--cpus", cpu, within=within)
+        running = start(
+            self.folder, "machines", "worker", "--name", name, "--cpus", cpu, within=within
+        )
         running.until(f"machine {name}")
         return running
 
@@ -155,7 +157,7 @@ def search(place: Place, asked: tuple[str, ...], made: History) -> Search:
         code, told = user.end(signal.SIGINT)
         assert (code, "detached" in told) == (130, True), told
         output = ("--json", "--output", str(folder / "report"))
-        again = dsbisect(folder, "attach", run[:8], *output, limit_s=2400, within=there)
+        again = dsbisect(folder, "machines", "attach", run[:8], *output, limit_s=2400, within=there)
         assert again.returncode == 0, again.stderr
         gone = dsbisect(folder, "machines", "forget", "a", "--json", within=there)
         assert gone.returncode == 0, gone.stderr

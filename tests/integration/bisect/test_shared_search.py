@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from fleet_of_worlds import (
 )
 from measured import WorldBenches
 from postgresql_cluster import Cluster, running_cluster
+from pydantic import JsonValue
 from shipped import MATRIX
 from sqlalchemy import text
 from watchers import RecordingWatcher
@@ -45,8 +46,11 @@ from worlds import World
 from benchmarks.many.asked_statements import asked
 from dsbisect.cli import root
 from dsbisect.cli.root import run as run_command
+from dsbisect.difference_question import Explain
+from dsbisect.explain_study import SERVERS, ServersSeen, named_arms
 from dsbisect.shared_studies import SharedQuestion, document_of
 from dsbisect.studies import Levels
+from dsbisect.study_answers import documents_of
 from dsbisect.study_lab import Scene
 from dsbisect.watch_stages import SearchStages
 from dsharness.errors import EngineError, ExitCode, StoppedError, UpgradedError
@@ -105,10 +109,14 @@ def fleet_of(
 
 
 @dataclass
-class LevelsOfWorld(WorldStudy):
-    """`levels … --on`, as machines read it, over a world of two rows."""
+class StudyOfWorld(WorldStudy):
+    """A study with `--on`, as machines read it, over a world of rows."""
 
     asked: SharedQuestion | None = None
+    told: dict[str, JsonValue] = field(default_factory=dict)
+
+    def looks(self, lab: object) -> dict[str, JsonValue]:
+        return self.told
 
     def answer(
         self, answers: Answers, store: Store, *, prepared: Prepared | None
@@ -132,7 +140,7 @@ def test_two_machines_share_levels_of_load(
     shared = SharedQuestion.of(run)
     world = World(dict(zip(rows, (1.0, 4.0), strict=True)))
     with fleet_of(
-        store, "a", "b", study=LevelsOfWorld(asked=shared, begins_with=rows, world=world)
+        store, "a", "b", study=StudyOfWorld(asked=shared, begins_with=rows, world=world)
     ) as fleet:
         assert finished(fleet, run).state is RunState.DONE
     campaigns = campaigns_of(store, now(store, run))
@@ -143,6 +151,29 @@ def test_two_machines_share_levels_of_load(
     kept = shared.stored_answer(campaigns, store)
     assert [row.row for row in kept.answer.rows] == list(rows)
     assert all(level.runs >= 2 for row in kept.answer.rows for level in row.levels)
+    assert kept.again(store, MATRIX) == kept.answer
+
+
+def test_two_machines_share_what_explains_a_difference(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    study = Explain(fast="debian-12", slow="debian-13", workload=("bind-one",), runs=4)
+    scene = Scene(matrix=MATRIX)
+    run = begin_run(store, document_of(study, scene), machines=2, class_name="")
+    arms = named_arms(study, scene)
+    refused = dict.fromkeys(list(arms)[1:2], "it does not know them")
+    told = documents_of({SERVERS: ServersSeen(refused=refused, configuration=())})
+    made = {name: cost for cost, name in enumerate(arms, 1) if name not in refused}
+    shared = SharedQuestion.of(run)
+    of_world = StudyOfWorld(asked=shared, told=told, begins_with=tuple(arms), world=World(made))
+    with fleet_of(store, "a", "b", study=of_world) as fleet:
+        assert finished(fleet, run).state is RunState.DONE
+    (campaign,) = campaigns_of(store, now(store, run))
+    prove_turns(store, campaign.id)
+    kept = shared.stored_answer([campaign], store)
+    assert kept.answer.impossible == refused
+    assert [arm.runs for load in kept.answer.workloads for arm in load.arms] == [4, 4, 4]
     assert kept.again(store, MATRIX) == kept.answer
 
 

@@ -59,7 +59,7 @@ def test_ends_are_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         for name, cpu in (("a", "0"), ("b", "1")):
             opened.enter_context(storage(monkeypatch))
             monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / f"cache-{name}"))
-            worker = start(tmp_path, "worker", "--name", name, "--cpus", cpu)
+            worker = start(tmp_path, "machines", "worker", "--name", name, "--cpus", cpu)
             worker.until(f"machine {name}")
             opened.callback(lambda each=worker: each.process.poll() or each.process.kill())
             workers[name] = worker

@@ -27,7 +27,7 @@ def url() -> Iterator[str]:
 
 
 def worker(folder: Path, url: str, name: str, cpu: str) -> Running:
-    running = start(folder, "worker", "--on", url, "--name", name, "--cpus", cpu)
+    running = start(folder, "machines", "worker", "--on", url, "--name", name, "--cpus", cpu)
     running.until(f"machine {name}")
     return running
 
@@ -48,7 +48,7 @@ def test_a_search_survives_the_kill_of_a_worker(tmp_path: Path, url: str) -> Non
                 what="the answer of the machine that is left",
             )  # fmt: skip
             samples, turns = store.samples(), store.turns(campaign.id)
-        again = dsbisect(tmp_path, "attach", run[:8], "--on", url, "--json")
+        again = dsbisect(tmp_path, "machines", "attach", run[:8], "--on", url, "--json")
         assert again.returncode == 0, again.stderr
     finally:
         told = [each.end(signal.SIGTERM) for each in workers if each.process.poll() is None]

@@ -20,7 +20,7 @@ def upgrade(cluster: Cluster, name: str) -> None:
 @pytest.mark.parametrize(
     ("command", "waits_for"),
     [
-        (("worker", "--name", "a"), "machine a"),
+        (("machines", "worker", "--name", "a"), "machine a"),
         (("bisect", "rows", "--series", "debian", "--workload", "bind-one"), "waiting for"),
     ],
     ids=["a worker", "a user"],

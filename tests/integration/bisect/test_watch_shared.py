@@ -173,7 +173,7 @@ def test_a_slow_commit_is_named_by_a_worker_though_the_database_dies(
     refs = tmp_path / "refs.git"
     subprocess.run(["git", "init", "--quiet", "--bare", str(refs)], check=True)
     errors = (tmp_path / "worker.log").open("w", encoding="utf-8")
-    worker = start(tmp_path, "worker", "--name", "a", errors=errors)
+    worker = start(tmp_path, "machines", "worker", "--name", "a", errors=errors)
     watching = start(
         tmp_path, "watch", "run", "watch.yaml", "--every", "1", "--on", url, "--refs", str(refs)
     )

@@ -119,7 +119,7 @@ CASES = (
     ((*COMMITS, "--refs", "url"), (), "--refs without --on: nobody reads it"),
     ((*ENDURANCE, "session", "--top", "60", "--rate", "10"), (), "--top and --rate: one of them"),
     (
-        ("worker", "--on", "postgresql://nobody@/none", "--registry-insecure"),
+        ("machines", "worker", "--on", "postgresql://nobody@/none", "--registry-insecure"),
         (),
         "--registry-insecure without --registry: nobody reads it",
     ),
@@ -390,7 +390,9 @@ def test_a_row_of_the_matrix_that_can_never_be_built(tmp_path, monkeypatch, capf
 def test_a_registry_is_looked_at_before_anything_is_asked(named, shown, monkeypatch, capfd):
     """By its variable, too: a service has no terminal."""
     monkeypatch.setenv("DSBISECT_REGISTRY", named)
-    monkeypatch.setattr(sys, "argv", ["dsbisect", "worker", "--on", "postgresql://nobody@/none"])
+    monkeypatch.setattr(
+        sys, "argv", ["dsbisect", "machines", "worker", "--on", "postgresql://nobody@/none"]
+    )
     with pytest.raises(SystemExit) as left:
         run(root.app)
     assert left.value.code == ExitCode.USAGE
@@ -432,9 +434,9 @@ def test_an_empty_database_is_not_this_machine(command, monkeypatch, capfd):
         (("bisect", "rows", "--series", ""), "--series ''"),
         (("bisect", "rows", "--series="), "--series="),
         (("matrix", "graph", ""), "graph ''"),
-        (("worker", "--on", "postgresql://a:s3cret@b/c", "--cpus", ""), "--cpus ''"),
-        (("worker", "--name", ""), "--name ''"),
-        (("worker", "--registry", ""), "--registry ''"),
+        (("machines", "worker", "--on", "postgresql://a:s3cret@b/c", "--cpus", ""), "--cpus ''"),
+        (("machines", "worker", "--name", ""), "--name ''"),
+        (("machines", "worker", "--registry", ""), "--registry ''"),
         (("schemes", "--scheme", ""), "--scheme ''"),
         (("check", "--matrix", ""), "--matrix ''"),
         (("build", "make", "debian-13", "--source", ""), "--source ''"),
@@ -465,7 +467,7 @@ def test_what_ends_with_an_equals_sign_may_be_a_value():
 A, B = ("--on", "a"), ("--on", "b")
 
 
-@pytest.mark.parametrize("command", ["drain", "forget", "role"])
+@pytest.mark.parametrize("command", ["drain", "forget", "role", "attach", "cancel"])
 @pytest.mark.parametrize(
     ("before", "after", "asked"),
     [(A, (), "a"), ((), B, "b"), (A, B, "b"), ((), (), "of the variable")],
@@ -484,7 +486,15 @@ def test_machines_and_its_commands_have_one_database(
 
 
 @pytest.mark.parametrize("url", ["lab:s3%40ret@none", "lab@none/d?password=s3%40ret"])
-@pytest.mark.parametrize("command", [("worker",), ("machines",), ("cancel", "1"), ("attach", "1")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("machines",),
+        ("machines", "worker"),
+        ("machines", "cancel", "1"),
+        ("machines", "attach", "1"),
+    ],
+)
 def test_a_password_is_no_part_of_a_command(url, command, monkeypatch, capfd):
     """Every user of the machine can list what runs, with all arguments."""
     monkeypatch.setattr(sys, "argv", ["dsbisect", *command, "--on", f"postgresql://{url}"])

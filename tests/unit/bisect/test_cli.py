@@ -41,7 +41,8 @@ COMMANDS = (
     "bisect commits",
     "results list", "results show", "results export", "results import",
     "workload from-log",
-    "worker", "attach", "cancel", "machines drain", "machines forget", "machines role",
+    "machines worker", "machines attach", "machines cancel", "machines drain", "machines forget",
+    "machines role",
 )  # fmt: skip
 GROUPS = (
     "",

@@ -11,7 +11,7 @@ from world_machine import WorldMachine
 from worlds import World
 
 from dsbisect.compare_study import labs_of, suite_of
-from dsbisect.studies import Compare
+from dsbisect.comparison_question import Compare
 from dsbisect.study_lab import Scene
 from dsharness.errors import InstanceError, UsageError
 from dsharness.measure.metrics import METRICS

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from accessibility import needs_browser, serious
 from goldens import assert_golden
 from shipped import MATRIX
-from worlds import sample_of
+from validations import ENGINE
+from world_machine import TimedBenches, WorldMachine, fleet
+from worlds import World, sample_of
 
 from dsbisect.cli import root
-from dsbisect.explain_study import ExplainRequest, common_parts, rounds_of, whole_turns
+from dsbisect.cli.stored_answers import check_finding, stored_answer
+from dsbisect.difference_question import Explain
+from dsbisect.explain_study import ServersSeen, common_parts, servers_seen
 from dsbisect.mixed_arms import MixedArm, arms_of, parts_for
-from dsharness.errors import InconclusiveError, UsageError
-from dsharness.matrix import find_settings, find_workload
+from dsbisect.open_campaigns import whole_runs, whole_turns
+from dsbisect.shared_studies import SharedQuestion, document_of, shared_study
+from dsbisect.study_answers import StudyAnswer, answered
+from dsbisect.study_lab import Scene
+from dsharness.errors import InconclusiveError, InstanceError, PartRefusedError, UsageError
+from dsharness.matrix import find_workload
+from dsharness.model import Image, Prepared, Procedure, Sample, SharedRun
+from dsharness.model.stored_password import StoredPassword
 from dsharness.systems.ldap.directory_system import STORED
+from dslab.candidates import RowSupply
+from dslab.lab_conditions import LabConditions
+from dslab.laboratory import Laboratory
 from dsresults.compare.difference_shares import (
     SERVER,
     ArmFigures,
@@ -29,20 +44,16 @@ from dsresults.compare.factor_shares import factor_shares
 from dsresults.page.page_html import html_of
 from dsresults.page.page_text import text_of
 from dsresults.profile_pair import FunctionChange
+from dsresults.store import Store
 from dsresults.times_table import TimesRow
-from dssearch.planner import advance
+from dssearch.planner import Rounds, advance
 from dssearch.question import Enough, History, Measure, Question
 
 FAST, SLOW = "debian-12", "debian-13"
 LINE = ("a", "b", "c", "d")
-ASKED = ExplainRequest(
-    matrix=MATRIX,
-    workloads=(find_workload(MATRIX, "bind-one"),),
-    settings=find_settings(MATRIX, "default"),
-    fast=FAST,
-    slow=SLOW,
-    runs=4,
-)
+MIXED = (f"{FAST}-with-stored-of-{SLOW}", f"{SLOW}-with-stored-of-{FAST}")
+ASKED = Explain(fast=FAST, slow=SLOW, workload=("bind-one",), runs=4)
+SCENE = Scene(matrix=MATRIX)
 
 
 def test_every_arm_of_two_factors_is_there_once() -> None:
@@ -64,12 +75,14 @@ def test_both_sides_swapped_make_the_same_arms() -> None:
 
 
 def test_a_load_that_hashes_nothing_leaves_one_factor() -> None:
-    parts = common_parts(ASKED)
+    parts = common_parts(ASKED, SCENE)
     search, bind = (find_workload(MATRIX, name) for name in ("search-equality", "bind-one"))
     assert parts_for(bind, parts) == (STORED,)
     assert parts_for(find_workload(MATRIX, "session"), parts) == (STORED,)  # one step of four
     assert parts_for(search, parts) == ()
     assert list(arms_of(FAST, SLOW, ())) == [frozenset(), frozenset({SERVER})]
+    alone = ASKED.model_copy(update={"workload": ("search-equality",)})
+    assert (alone.pairs(SCENE), ASKED.pairs(SCENE)) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +99,12 @@ def test_a_load_that_hashes_nothing_leaves_one_factor() -> None:
 )
 def test_rows_that_cannot_be_explained(fast: str, slow: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as caught:
-        common_parts(dataclasses.replace(ASKED, fast=fast, slow=slow))
+        Explain(fast=fast, slow=slow).loads(SCENE)
     assert caught.value.hint
+
+
+def rounds_of(rows: tuple[str, ...], number: int) -> Rounds:
+    return Rounds(missing=whole_runs(rows, number), open_end=True)
 
 
 def turn(number: int, *invalid: str):
@@ -115,6 +132,136 @@ def test_an_arm_that_fails_again_and_again_is_no_answer() -> None:
         rounds_of(LINE, 2).missing(history)
     unasked = History(unmeasurable={"other": "it takes no part"})
     assert rounds_of(LINE, 2).missing(unasked) == 2
+
+
+ROUNDS = {FAST: 10_000, SLOW: 100_000}  # of the passwords that each row stores
+COSTS = {FAST: 1.0, MIXED[0]: 9.0, MIXED[1]: 0.8, SLOW: 7.0}
+IMAGES = [
+    Image(candidate_id=row, reference=row, key=row, product="389-ds", packages={"libnss3": version})
+    for row, version in ((FAST, "3.87"), (SLOW, "3.110"))
+]
+
+
+class Arms(World):
+    """Each arm stores what the last row of its name stores; the first one serves it."""
+
+    def sample(self, row: str, turn: int) -> Sample:
+        stored = StoredPassword(scheme="PBKDF2-SHA512", rounds=ROUNDS[row[-len(FAST) :]])
+        changes = {"facts": stored.facts, "image_key": row[: len(FAST)]}
+        return super().sample(row, turn).model_copy(update=changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Servers(WorldMachine):
+    """Its servers tell their settings; arms that cannot be made refused what they got."""
+
+    world: World = field(default_factory=lambda: Arms(COSTS))
+
+    def seen(self, name, kind, look):
+        if kind is ServersSeen:
+            errors = self.unmade.get("bind-one", {})
+            self.looks[name] = ServersSeen(
+                refused={arm: error.message for arm, error in errors.items()},
+                configuration=changed_settings({"limit": "4000"}, {"limit": "5000"}),
+            )
+            return self.looks[name]
+        return super().seen(name, kind, look)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "results.db") as opened:
+        for image in IMAGES:
+            opened.put(image)
+        yield opened
+
+
+@pytest.mark.parametrize("refused", [(), MIXED[:1], MIXED])
+def test_what_is_stored_answers_again_without_a_server(
+    store: Store, refused: tuple[str, ...]
+) -> None:
+    errors = {arm: PartRefusedError(f"{arm} does not know them") for arm in refused}
+    lab = Servers(store=store, unmade={"bind-one": errors})
+    kept = answered(ASKED, lab)
+    (bind,) = kept.answer.workloads
+    assert lab.taken == 4 * (4 - len(refused))
+    assert [arm.name for arm in bind.arms] == [arm for arm in COSTS if arm not in refused]
+    assert kept.answer.impossible.keys() == errors.keys()
+    assert len(bind.shares.orders) == 2 - len(refused)
+    if len(refused) < 2:
+        assert "10 times the rounds" in bind.meanings["stored"][0]
+        assert "nss" in bind.meanings[SERVER][-1]
+    (finding,) = store.findings("explain")
+    check_finding(finding)
+    assert StudyAnswer.of(finding).again(store, MATRIX) == kept.answer
+    assert stored_answer(store, MATRIX, [bind.campaign]).value == kept.answer
+    repeated = Servers(store=store, unmade=lab.unmade)
+    assert (answered(ASKED, repeated).answer, repeated.taken) == (kept.answer, 0)
+    assert len(store.findings("explain")) == 1
+
+
+def test_an_interrupted_turn_is_taken_again_and_more_runs_are_added(store: Store) -> None:
+    study = ASKED.model_copy(update={"workload": ("bind-one", "search-equality")})
+    first = Servers(store=store, stop_after=7)
+    with pytest.raises(KeyboardInterrupt):
+        answered(study, first)
+    assert store.findings("explain") == []
+    second = Servers(store=store)
+    assert [len(load.arms) for load in answered(study, second).answer.workloads] == [4, 2]
+    assert (first.taken, second.taken) == (7, 4 * 4 + 4 * 2 - 4)
+    more = Servers(store=store)
+    answer = answered(study.model_copy(update={"runs": 6}), more).answer
+    assert more.taken == 2 * 4 + 2 * 2
+    assert {arm.runs for load in answer.workloads for arm in load.arms} == {6}
+    assert answer.command.endswith("--workload bind-one --workload search-equality --runs 6")
+
+
+def test_machines_answer_what_one_machine_does(store: Store, tmp_path: Path) -> None:
+    alone = answered(ASKED, Servers(store=store))
+    document = json.loads(json.dumps(document_of(ASKED, SCENE)))
+    run = SharedRun(
+        id="2659bfe9-2d12-40ed-ab14-6af431bce5fc",
+        request_key="k",
+        machines=2,
+        started_at="2026-11-27T07:00:00+00:00",
+        request=document,
+    )
+    prepared = Prepared(
+        class_name="c",
+        procedure=Procedure(version=1),
+        paired=False,
+        identities={},
+        unmeasurable={},
+        looks=alone.record.looks,
+    )
+    shared = shared_study(run)
+    with Store.open(tmp_path / "shared.db") as team:
+        for image in IMAGES:
+            team.put(image)
+        finding = shared.answer(fleet(team, TimedBenches(Arms(COSTS))), team, prepared=prepared)
+        assert finding is not None
+        team.put(finding)
+        assert isinstance(shared, SharedQuestion)
+        told = shared.stored_answer(team.campaigns(), team)
+        assert told.again(team, MATRIX) == told.answer
+        assert told.text == alone.text
+        (campaign,) = team.campaigns()
+        assert campaign.boundary is not None, "no machine is asked for more"
+    profiled = ASKED.model_copy(update={"profile": True})
+    with pytest.raises(UsageError, match="--profile is not possible with --on"):
+        document_of(profiled, SCENE)
+
+
+def test_only_what_was_refused_is_an_arm_that_cannot_be_made() -> None:
+    study = ASKED.model_copy(update={"workload": ("search-equality",)})
+    conditions = LabConditions.on(
+        ENGINE, matrix=MATRIX, settings=SCENE.settings(study), workloads=study.loads(SCENE)
+    )
+    supply = RowSupply(engine=ENGINE, matrix=MATRIX)
+    laboratory = Laboratory(ENGINE, conditions, supply, lambda *_: None)
+    laboratory.failures[SLOW] = InstanceError(f"{SLOW} did not become ready")
+    with pytest.raises(InstanceError, match="did not become ready"):
+        servers_seen(study, laboratory)
 
 
 def figures(arm: MixedArm, cost: float) -> ArmFigures:

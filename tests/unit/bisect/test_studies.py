@@ -11,8 +11,7 @@ import pytest
 from pydantic import ValidationError
 from shipped import MATRIX
 from typer.testing import CliRunner
-from watchers import RecordingWatcher
-from world_machine import TimedBenches, WorldMachine
+from world_machine import TimedBenches, WorldMachine, fleet
 from worlds import World
 
 from dsbisect.cli.root import app
@@ -25,20 +24,15 @@ from dsbisect.study_lab import Scene
 from dsharness.errors import ExitCode, InstanceError, UnreadableError, UsageError
 from dsharness.measure.metrics import LATENCY_P99
 from dsharness.model import (
-    Campaign,
-    CampaignKind,
     Finding,
     Prepared,
     Procedure,
     SharedRun,
-    Workload,
 )
 from dsharness.model.campaign import FindingKind
-from dslab.campaign_loop import Answers, CampaignOrder, SampleSource
 from dslab.known_answers import KnownAnswers, UnansweredError
 from dsresults.page.page_text import text_of
 from dsresults.store import Store
-from dssearch.question import Question, Search
 
 WORLD = World({"debian-12": 1, "debian-13": 4}, noise=0.02)
 ROWS = ("debian-12", "debian-13")
@@ -61,8 +55,8 @@ def kinds(studies: tuple[Study, ...]) -> list[str]:
 
 
 def test_each_kind_of_study_is_played_here_or_in_a_file_of_its_own() -> None:
-    assert {*kinds((ROWS_STUDY, *ALL)), "schemes"} == STUDIES.keys()
-    assert {*kinds(ALL), "schemes"} == set(KEPT)
+    assert {*kinds((ROWS_STUDY, *ALL)), "schemes", "explain"} == STUDIES.keys()
+    assert {*kinds(ALL), "schemes", "explain"} == set(KEPT)
 
 
 @pytest.mark.parametrize("study", [ROWS_STUDY, *ALL], ids=kinds((ROWS_STUDY, *ALL)))
@@ -137,20 +131,6 @@ def test_each_kind_of_finding_has_a_type_that_refuses_another(kind: FindingKind)
     finding = Finding(kind=kind, found_at="2026-11-29T08:00:00+00:00", value={"odd": 1})
     with pytest.raises(UnreadableError, match=f"({kind}).*odd"):
         check_finding(finding)
-
-
-def fleet(store: Store, lab: SampleSource) -> Answers:
-    """What machines answer that take the turns of one question after the other."""
-
-    def answers(
-        question: Question, workload: Workload, search: Search, kind: CampaignKind
-    ) -> Campaign:
-        order = CampaignOrder(
-            question=question, workload=workload, search=search, lab=lab, store=store, kind=kind
-        )
-        return order.run(RecordingWatcher())
-
-    return answers
 
 
 @pytest.mark.parametrize("study", [LEVELS, ROWS_STUDY], ids=kinds((LEVELS, ROWS_STUDY)))

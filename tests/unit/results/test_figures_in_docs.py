@@ -29,9 +29,10 @@ def stored(name: str) -> Finding:
 def test_what_is_shown_of_an_explanation_is_the_stored_answer() -> None:
     finding = stored("explained-12-13.jsonl")
     page = (ROOT / "docs/explain.md").read_text("utf-8")
-    command = re.escape(str(finding.value["command"]))
+    answer = DifferenceShares.model_validate(finding.value["answer"])
+    command = re.escape(answer.command)
     (block,) = re.findall(rf"(?<=```\n\$ {command}\n).*?(?=```)", page, re.DOTALL)
-    lines = iter(text_of(DifferenceShares.model_validate(finding.value).page()).splitlines())
+    lines = iter(text_of(answer.page()).splitlines())
     missing = [line for line in block.splitlines() if line != LEFT_OUT and line not in lines]
     assert missing == []
 
