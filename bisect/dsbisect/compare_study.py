@@ -1,4 +1,4 @@
-"""Two rows under every load of a suite: in what the second one is slower.
+"""Two rows, or two sources, under every load of a suite: in what the second one is slower.
 
 Loads that one server can answer share a lab: its state is filled once, and pairs run next to each
 other. Each load ends when it is told; further metrics are judged by the runs that it took.
@@ -9,17 +9,21 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from dsbisect.compared_sources import ComparedSides
 from dsbisect.comparison_question import Compare
 from dsbisect.search_options import SearchOptions
 from dsbisect.study_lab import Lab, LabPart, Runs, Scene
+from dsharness.matrix import find_row
 from dsharness.measure.metrics import METRICS, find_metric, refuse_unfit
-from dsharness.model import DECIDER, Boundary, Campaign, Sample, Workload
+from dsharness.model import DECIDER, Boundary, Sample, Settings, Workload
+from dslab.candidates import system_of
 from dsresults.compare.compared_loads import ComparedLoad, ComparedLoads, shown_by
 from dssearch.bayes.bayes_search import Bayes
 from dssearch.bayes.prior import Belief, Budget, scatters
 from dssearch.planner import history_of
-from dssearch.question import Answer, Question, Search
+from dssearch.question import Answer, History, Question
 
 # What is installed is compared: nothing else is said of what it was built from. That one load
 # shows a difference has a chance of a few in ten.
@@ -32,9 +36,10 @@ INSTALLED = Belief(
     scatters=scatters((0.001, 1.0)),
     of_source=False,
 )
+SOURCES = replace(Belief(), none=0.7, two=0.0, ramp=0.0, odd=0.0)
 # All loads together name what is none in one of fifty comparisons at most.
 LEVEL_OF_ALL = 0.98
-MOST_RUNS = 80  # of one load: two rows, forty times
+SIDES = "sides"  # the look at what is compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +70,10 @@ def suite_of(study: Compare, scene: Scene) -> tuple[Judged, ...]:
         metrics = (study.metric,) if study.metric else ()
         chosen = [(name, metrics or suite.get(name, ())) for name in study.workload]
     else:
-        systems = {scene.matrix.row(row).system for row in study.names(scene)}
+        sources = study.sources(scene)
+        rows = () if sources else study.names(scene)
+        systems = {system_of(find_row(scene.matrix, row)) for row in rows}
+        systems |= {sources.system} if sources else set()
         fit = {load.id for load in scene.fitting_workloads(systems)}
         chosen = [(name, names) for name, names in suite.items() if name in fit]
     judged = tuple(
@@ -86,6 +94,19 @@ def _groups(metrics: Sequence[str]) -> Iterator[tuple[str, ...]]:
     yield from ((metric,) for metric in metrics if _counted_apart(metric))
 
 
+def _sides(study: Compare, scene: Scene) -> ComparedSides:
+    sources = study.sources(scene)
+    if sources:
+        return sources.sides
+    first, second = study.names(scene)
+    return ComparedSides(names=(first, second), titles=(first, second))
+
+
+def _settings(study: Compare, scene: Scene) -> Settings:
+    sources = study.sources(scene)
+    return sources.settings if sources else scene.settings(study)
+
+
 def labs_of(judged: Sequence[Judged]) -> Iterator[tuple[Judged, ...]]:
     """Yield what shares a lab."""
     groups: dict[tuple[object, ...], list[Judged]] = {}
@@ -96,94 +117,110 @@ def labs_of(judged: Sequence[Judged]) -> Iterator[tuple[Judged, ...]]:
 
 def play_compare(study: Compare, lab: Lab) -> ComparedLoads:
     """Measure each load until it is told."""
-    names = study.names(lab.scene)
-    suite = suite_of(study, lab.scene)
-    level = 1 - (1 - LEVEL_OF_ALL) / sum(len(row.metrics) for row in suite)
-    compared: dict[Judged, ComparedLoad] = {}
-    lab.announce([f"{name} for {group[0].load.id}" for group in labs_of(suite) for name in names])
-    samples: list[Sample] = []
-    for group in labs_of(suite):
-        part = LabPart(rows=names, settings=lab.scene.settings(study), metric=group[0].metrics[0])
-        with lab.rows(study, *(row.load for row in group), part=part) as runs:
-            for row in group:
-                told, used = _told(study, lab, runs, row, level, len(suite))
-                compared[row] = told
-                samples += used
-    begin_times = sorted(sample.started_at for sample in samples) or [""]
-    loads = tuple(compared[row] for row in suite)
-    return ComparedLoads(
-        first=names[0],
-        second=names[1],
-        margin_pct=study.margin,
-        loads=loads,
-        measured_from=begin_times[0],
-        measured_until=begin_times[-1],
-    )
+    sides = lab.seen(SIDES, ComparedSides, lambda machine: _sides(study, machine.scene))
+    return ComparePlay(study=study, lab=lab, sides=sides).answer()
 
 
-def _told(
-    study: Compare, lab: Lab, runs: Runs, judged: Judged, level: float, loads: int
-) -> tuple[ComparedLoad, list[Sample]]:
-    names = study.names(lab.scene)
-    load, (decider, *others) = judged.load, judged.metrics
-    facts = {"workload_id": load.named, "title": load.title, "metric": decider}
-    if runs.failures:
-        why = "; ".join(f"{row}: {reason}" for row, reason in runs.failures.items())
-        return ComparedLoad(**facts, why=why), []
-    question = Question(
-        series_id="compare",
-        line=names,
-        workload_id=load.id,
-        settings_id=study.settings,
-        metric=decider,
-    )
-    options = SearchOptions(
-        max_runs=study.max_runs,
-        max_hours=None if study.minutes is None else study.minutes / 60 / loads,
-        smallest_pct=study.margin / 2,
-        paired=runs.paired,
-    )
-    usual = options.search(load, belief=INSTALLED)
-    assert isinstance(usual, Bayes)  # noqa: S101 - that is what options make
-    certainty = replace(usual.certainty, real=level, seen_pct=study.margin)
-    search = replace(usual, certainty=certainty)
+@dataclass(frozen=True, kw_only=True)
+class ComparePlay:
+    """One comparison."""
 
-    def search_for(workload: Workload, answered: Sequence[Campaign]) -> Search:
-        del workload, answered
-        return search
+    study: Compare
+    lab: Lab
+    sides: ComparedSides
 
-    (campaign,) = runs.searched([(question, load)], search_for, once=True)
-    samples = lab.store.samples(campaign_id=campaign.id)
-    boundaries = (_judged_by(metric, question, search, samples, lab, campaign) for metric in others)
-    return (
-        ComparedLoad(
+    @cached_property
+    def suite(self) -> tuple[Judged, ...]:
+        return suite_of(self.study, self.lab.scene)
+
+    def answer(self) -> ComparedLoads:
+        """Take one lab after the other, and in each one load after the other."""
+        names, scene = self.sides.names, self.lab.scene
+        groups = list(labs_of(self.suite))
+        self.lab.announce([f"{name} for {group[0].load.id}" for group in groups for name in names])
+        told: dict[Judged, ComparedLoad] = {}
+        moments: list[str] = []
+        for group in groups:
+            loads = (row.load for row in group)
+            part = LabPart(
+                rows=names, settings=_settings(self.study, scene), metric=group[0].metrics[0]
+            )
+            with self.lab.rows(self.study, *loads, part=part) as runs:
+                for row in group:
+                    told[row], samples = self._told(runs, row)
+                    moments += [sample.started_at for sample in samples]
+        return ComparedLoads(
+            first=self.sides.titles[0],
+            second=self.sides.titles[1],
+            notes=self.sides.notes,
+            margin_pct=self.study.margin,
+            loads=tuple(told[row] for row in self.suite),
+            measured_from=min(moments, default=""),
+            measured_until=max(moments, default=""),
+        )
+
+    def _told(self, runs: Runs, judged: Judged) -> tuple[ComparedLoad, list[Sample]]:
+        load, (decider, *others) = judged.load, judged.metrics
+        facts = {"workload_id": load.named, "title": load.title, "metric": decider}
+        if runs.failures:
+            why = "; ".join(f"{row}: {reason}" for row, reason in runs.failures.items())
+            return ComparedLoad(**facts, why=why), []
+        question = Question(
+            series_id=self.study.kind,
+            line=self.sides.names,
+            workload_id=load.id,
+            settings_id=self.study.settings,
+            metric=decider,
+        )
+        search = self._search(load, paired=runs.paired)
+        (campaign,) = runs.searched([(question, load)], lambda *_: search, once=True)
+        samples = self.lab.store.samples(campaign_id=campaign.id)
+        turns = self.lab.store.turns(campaign_id=campaign.id)
+        history = history_of(samples, turns, {}, {})
+        boundaries = [
+            _judged_by(replace(question, metric=metric), search, history) for metric in others
+        ]
+        before, after = (_usable(samples, name) for name in self.sides.names)
+        compared = ComparedLoad(
             **facts,
             boundary=campaign.boundary,
-            before=_median(samples, names[0], shown_by(decider)),
-            after=_median(samples, names[1], shown_by(decider)),
-            runs=min(sum(s.valid for s in samples if s.candidate_id == name) for name in names),
+            before=_median(before, shown_by(decider)),
+            after=_median(after, shown_by(decider)),
+            runs=min(len(before), len(after)),
             also=tuple(boundary for boundary in boundaries if boundary and boundary.found),
-        ),
-        samples,
-    )
+        )
+        return compared, samples
+
+    def _search(self, load: Workload, *, paired: bool) -> Bayes:
+        study = self.study
+        options = SearchOptions(
+            max_runs=study.max_runs,
+            max_hours=None if study.minutes is None else study.minutes / 60 / len(self.suite),
+            smallest_pct=study.margin / 2,
+            paired=paired,
+        )
+        usual = options.search(load, belief=SOURCES if study.repository else INSTALLED)
+        assert isinstance(usual, Bayes)  # noqa: S101 - that is what options make
+        looks = sum(len(row.metrics) for row in self.suite)
+        surely = 1 - (1 - LEVEL_OF_ALL) / looks
+        certainty = replace(usual.certainty, real=surely, seen_pct=study.margin)
+        return replace(usual, certainty=certainty)
 
 
-def _judged_by(
-    metric: str,
-    question: Question,
-    search: Bayes,
-    samples: Sequence[Sample],
-    lab: Lab,
-    campaign: Campaign,
-) -> Boundary | None:
+def _judged_by(question: Question, search: Bayes, history: History) -> Boundary | None:
     """What another metric says of the same runs: no further one is taken for it."""
-    history = history_of(samples, lab.store.turns(campaign_id=campaign.id), {}, {})
-    spent = replace(search, budget=Budget(runs=0))
-    step = spent.next_step(replace(question, metric=metric), history)
+    step = replace(search, budget=Budget(runs=0)).next_step(question, history)
     return step.boundary if isinstance(step, Answer) else None
 
 
-def _median(samples: Sequence[Sample], row: str, metric: str) -> float | None:
-    usable = METRICS[metric].telling(s for s in samples if s.valid and s.candidate_id == row)
-    values = [value for sample in usable if (value := sample.value(metric)) is not None]
+def _usable(samples: Sequence[Sample], name: str) -> list[Sample]:
+    return [sample for sample in samples if sample.valid and sample.candidate_id == name]
+
+
+def _median(samples: Sequence[Sample], metric: str) -> float | None:
+    values = [
+        value
+        for sample in METRICS[metric].telling(samples)
+        if (value := sample.value(metric)) is not None
+    ]
     return statistics.median(values) if values else None

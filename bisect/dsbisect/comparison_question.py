@@ -1,31 +1,40 @@
-"""What is asked of two rows: in what is the second one slower.
+"""What is asked of two rows or two sources: in what is the second one slower.
 
 What plays it is imported when it is played: `--help` imports this module.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import typer
 from pydantic import Field, model_validator
 
+from dsbisect.cli.common_options import Toolchain, outside
 from dsbisect.study import Study, StudyKind
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.study_lab import Answer, Lab, Scene
+    from dsbisect.compared_sources import TwoSources
+    from dsbisect.study_lab import Answer, Lab, Scene, ThisMachine
     from dsharness.model import CampaignKind, Value, Workload
+    from dslab.candidates import Supply
 
 
 class Compare(Study):
-    """Compare two rows under every load of a suite, and say in what the second one is slower.
+    """Compare two of anything under every load of a suite: in what is the second one slower.
 
-    Status 1: it is slower by more than --margin under a load.
+    Each is a row; or, in a repository, a revision, a release such as 3.1.2, or a pull request,
+    which is compared with where it parted. Status 1: slower by more than --margin under a load.
 
     Example: dsbisect compare debian-12 debian-13
 
-    Example: dsbisect compare debian-12 debian-13 --workload bind-one --workload connect --margin 2
+    Example: dsbisect compare 3.1.1 3.1.2 --repo ~/src/server
+
+    Example: dsbisect compare main pull/7665 --workload bind-one --margin 2
+
+    Example: dsbisect compare HEAD --patch fix.patch
     """
 
     kind: ClassVar[StudyKind] = "compare"
@@ -35,14 +44,32 @@ class Compare(Study):
         str,
         typer.Argument(
             metavar="FIRST",
-            help="Row to compare with: `dsbisect list rows` has all.",
+            help="What is compared with: a row (`dsbisect list rows` has all), or a revision.",
             show_default=False,
         ),
     ]
     second: Annotated[
-        str,
-        typer.Argument(metavar="SECOND", help="The row that may be slower.", show_default=False),
-    ]
+        str | None,
+        typer.Argument(
+            metavar="SECOND",
+            help="What may be slower; with --patch it is left out.",
+            show_default=False,
+        ),
+    ] = None
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            "--repo",
+            help="Checkout, bare repository or URL; it is only read. Default: the one that you "
+            "stand in, unless both are rows.",
+            show_default=False,
+        ),
+    ] = None
+    patch: Annotated[
+        Path | None,
+        typer.Option("--patch", help="Compare FIRST with itself and this patch file, -p1."),
+    ] = None
+    toolchain: Toolchain = None
     workload: Annotated[
         tuple[str, ...],
         typer.Option(
@@ -80,8 +107,13 @@ class Compare(Study):
     def _two_rows(self) -> Self:
         if self.first == self.second:
             raise UsageError(
-                f"{self.first} is both rows: they are the same",
+                f"{self.first} is both of them: they are the same",
                 hint="`dsbisect doctor --noise` measures a row against itself",
+            )
+        if (self.second is None) == (self.patch is None):
+            raise UsageError(
+                "nothing to compare with" if self.second is None else "--patch with two revisions",
+                hint="name two of them, or one and --patch FILE",
             )
         if self.metric is not None and not self.workload:
             raise UsageError(
@@ -94,9 +126,39 @@ class Compare(Study):
     def search_kind(self) -> CampaignKind:
         return "compare"
 
+    def placed(self, scene: Scene) -> Self:
+        """In a repository, what is no row is a revision of it."""
+        rows = {row.id for row in scene.matrix.rows}
+        named = {self.first} if self.second is None else {self.first, self.second}
+        if self.repository is not None or named <= rows or not Path(".git").exists():
+            return self
+        return self.model_copy(update={"repository": "."})
+
+    @property
+    def uses_folder(self) -> bool:
+        return self.repository is None or outside(self.repository)
+
+    def sources(self, scene: Scene) -> TwoSources | None:
+        """Return both, where they are sources of a repository; opened once."""
+        from dsbisect.compared_sources import TwoSources
+
+        if self.repository is None:
+            return None
+        if "sources" not in scene.opened:
+            scene.opened["sources"] = TwoSources.of(self, scene)
+        two_sources: TwoSources = scene.opened["sources"]
+        return two_sources
+
     def names(self, scene: Scene) -> tuple[str, ...]:
-        del scene
-        return (self.first, self.second)
+        sources = self.sources(scene)
+        return sources.names if sources else (self.first, self.second or "")
+
+    def matrix_rows(self, scene: Scene) -> tuple[str, ...]:
+        return () if self.repository else self.names(scene)
+
+    def supply(self, machine: ThisMachine) -> Supply | None:
+        sources = self.sources(machine.scene)
+        return sources.supply(machine.engine) if sources else None
 
     def pairs(self, scene: Scene) -> bool:
         del scene

@@ -72,6 +72,20 @@ class Study(BaseModel):
         """Return the rows that are measured."""
         raise NotImplementedError
 
+    def placed(self, scene: Scene) -> Self:
+        """Return the same with what it takes from where one stands."""
+        del scene
+        return self
+
+    @property
+    def uses_folder(self) -> bool:
+        """Whether the matrix and the store of the folder one stands in are its own."""
+        return True
+
+    def matrix_rows(self, scene: Scene) -> tuple[str, ...]:
+        """Return those of them that are rows of the matrix."""
+        return self.names(scene)
+
     def pairs(self, scene: Scene) -> bool:
         """Return whether two rows are measured at the same time, where that can be."""
         del scene

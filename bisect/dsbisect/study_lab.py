@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dsbisect import capacity
 from dsbisect.open_campaigns import (
@@ -150,6 +150,7 @@ class Scene:
 
     matrix: Matrix
     workloads: dict[str, Workload] = field(default_factory=dict)  # as they were read, by name
+    opened: dict[str, Any] = field(default_factory=dict)  # what a study has opened once
 
     def workload(self, name: str) -> Workload:
         """Return the workload of this name, as it was when it was read first."""
@@ -178,7 +179,7 @@ class Scene:
 
     def refuse_impossible(self, study: Study) -> tuple[Workload, ...]:
         """Return the loads; refuse what can never be built or measured, before anything starts."""
-        rows = tuple(find_row(self.matrix, name) for name in study.names(self))
+        rows = tuple(find_row(self.matrix, name) for name in study.matrix_rows(self))
         loads = study.loads(self)
         check_rows(self.matrix, rows)
         check_loads(self.matrix, rows, self.workloads.values(), self.settings(study))

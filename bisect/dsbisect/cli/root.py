@@ -230,7 +230,7 @@ COMMANDS = {
     ),
     "compare": Lazy(
         place="study_command:compare",
-        summary="Compare two rows under every load of a suite, and say in what the second one is "
+        summary="Compare two of anything under every load of a suite: in what is the second one "
         "slower.",
     ),
     "log": Lazy(

@@ -164,6 +164,9 @@ def ask(study: Study, around: Circumstances) -> None:
 
     refuse_unread(around.on, around.machines, around.class_name)
     scene = Scene(matrix=load_matrix(around.matrix))
+    study = study.placed(scene)
+    if not study.uses_folder:  # a commit's own matrix is not asked
+        scene = Scene(matrix=load_matrix(around.matrix, folder=False))
     scene.refuse_impossible(study)
     if around.on is None:
         ask_here(study, scene, around)
@@ -186,7 +189,7 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
 
     engine = detect()
     watch = Events() if around.events else WatchOfLabs()
-    with Store.open(around.store) as store, watch as watcher:
+    with Store.open(around.store, folder=study.uses_folder) as store, watch as watcher:
         lab = ThisMachine(
             scene=scene,
             engine=engine,

@@ -105,6 +105,7 @@ class ComparedLoads(Value):
     second: str
     margin_pct: float = Field(description="what is less is the same")
     loads: tuple[ComparedLoad, ...]
+    notes: tuple[str, ...] = Field(default=(), description="of how both were made")
     measured_from: str
     measured_until: str
     next_command: str = Field(default="", description="that looks for where it began")
@@ -158,6 +159,7 @@ class ComparedLoads(Value):
                     "All loads together name a difference that is none in one of fifty comparisons "
                     "at most."
                 ),
+                *map(note, self.notes),
                 *(again if self.next_command else []),
             ),
         )

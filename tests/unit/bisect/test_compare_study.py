@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from histories import Past
 from shipped import MATRIX
+from small_pasts import begin
+from validations import ENGINE
 from world_machine import WorldMachine
 from worlds import World
 
 from dsbisect.compare_study import labs_of, suite_of
+from dsbisect.compared_sources import TwoSources
 from dsbisect.comparison_question import Compare
 from dsbisect.study_lab import Scene
 from dsharness.errors import InstanceError, UsageError
@@ -106,10 +110,70 @@ def test_a_row_that_cannot_be_made_leaves_its_loads_unknown(store: Store) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"second": ROWS[0]}, "is both rows"),
+        ({"second": ROWS[0]}, "is both of them"),
         ({"metric": "rate"}, "needs a --workload"),
+        ({"second": None}, "nothing to compare with"),
+        ({"patch": "a.patch"}, "--patch with two"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(words: dict[str, str], message: str) -> None:
+def test_what_cannot_be_meant_is_refused(words: dict[str, str | None], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         compare(**words)
+
+
+def past_of(folder: Path) -> Past:
+    """Two commits that differ in the server, and a pull request on the first one."""
+    past = begin(folder)
+    past.git("branch", "request")
+    past.commit("slower", {"ldap/servers/slapd/main.c": "int main(void) { return 1; }\n"})
+    past.git("checkout", "--quiet", "request")
+    past.commit("asked", {"ldap/servers/slapd/main.c": "int main(void) { return 2; }\n"})
+    past.git("update-ref", "refs/pull/7/head", "HEAD")
+    past.git("checkout", "--quiet", "main")
+    return past
+
+
+def test_a_pull_request_is_compared_with_where_it_parted(tmp_path: Path) -> None:
+    past = past_of(tmp_path / "source")
+    study = Compare(first="main", second="pull/7", repository=str(past.folder))
+    sources = TwoSources.of(study, Scene(matrix=MATRIX))
+    tip, base = past.git("rev-parse", "refs/pull/7/head"), past.git("rev-parse", "main~1")
+    assert sources.names == (base[:12], tip[:12])
+    assert sources.titles == (f"main ({base[:12]})", f"pull/7 ({tip[:12]})")
+    assert [row.load.id for row in suite_of(study, Scene(matrix=MATRIX))][:2] == [
+        "bind-random", "bind-one",
+    ]  # fmt: skip
+    assert study.matrix_rows(Scene(matrix=MATRIX)) == ()
+
+
+def test_a_patch_is_applied_to_the_second_one_alone(tmp_path: Path) -> None:
+    past = past_of(tmp_path / "source")
+    patch = tmp_path / "fix.patch"
+    patch.write_text(past.git("diff", "main~1", "main") + "\n", encoding="utf-8")
+    study = Compare(first="main~1", patch=patch, repository=str(past.folder))
+    sources = TwoSources.of(study, Scene(matrix=MATRIX))
+    supply = sources.supply(ENGINE)
+    applied = [supply.patches(specimen.tree) for specimen in supply.specimens.values()]
+    assert [len(patches) for patches in applied] == [0, 1]
+    assert len(set(supply.identities.values())) == 2
+    assert sources.titles[1] == "main~1 with fix.patch"
+
+
+def test_what_makes_the_same_server_is_refused(tmp_path: Path) -> None:
+    past = begin(tmp_path / "source")
+    past.commit("words", {"README.md": "more words\n"})
+    study = Compare(first="HEAD~1", second="HEAD", repository=str(past.folder))
+    with pytest.raises(UsageError, match="make the same server"):
+        TwoSources.of(study, Scene(matrix=MATRIX))
+
+
+def test_what_is_no_row_is_a_revision_of_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(matrix=MATRIX)
+    past = begin(tmp_path / "source")
+    monkeypatch.chdir(past.folder)
+    assert Compare(first="HEAD~1", second="HEAD").placed(scene).repository == "."
+    assert not Compare(first="HEAD~1", second="HEAD").placed(scene).uses_folder
+    rows = Compare(first=ROWS[0], second=ROWS[1]).placed(scene)
+    assert (rows.repository, rows.uses_folder) == (None, True)
