@@ -6,6 +6,7 @@ other. Each load ends when it is told; further metrics are judged by the runs th
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +17,9 @@ from dsbisect.comparison_question import Compare
 from dsbisect.search_options import SearchOptions
 from dsbisect.study_lab import Lab, LabPart, Runs, Scene
 from dsharness.matrix import find_row
+from dsharness.matrix.series_graph import chains
 from dsharness.measure.metrics import METRICS, find_metric, refuse_unfit
-from dsharness.model import DECIDER, Boundary, Sample, Settings, Workload
+from dsharness.model import DECIDER, Boundary, Matrix, Sample, Settings, Workload
 from dslab.candidates import system_of
 from dsresults.compare.compared_loads import ComparedLoad, ComparedLoads, shown_by
 from dssearch.bayes.bayes_search import Bayes
@@ -149,7 +151,7 @@ class ComparePlay:
                 for row in group:
                     told[row], samples = self._told(runs, row)
                     moments += [sample.started_at for sample in samples]
-        return ComparedLoads(
+        compared = ComparedLoads(
             first=self.sides.titles[0],
             second=self.sides.titles[1],
             notes=self.sides.notes,
@@ -158,6 +160,9 @@ class ComparePlay:
             measured_from=min(moments, default=""),
             measured_until=max(moments, default=""),
         )
+        worst = compared.worst
+        command = next_command(self.study, scene.matrix, worst) if worst else ""
+        return compared.model_copy(update={"next_command": command})
 
     def _told(self, runs: Runs, judged: Judged) -> tuple[ComparedLoad, list[Sample]]:
         load, (decider, *others) = judged.load, judged.metrics
@@ -205,6 +210,26 @@ class ComparePlay:
         surely = 1 - (1 - LEVEL_OF_ALL) / looks
         certainty = replace(usual.certainty, real=surely, seen_pct=study.margin)
         return replace(usual, certainty=certainty)
+
+
+def next_command(study: Compare, matrix: Matrix, worst: ComparedLoad) -> str:
+    """Return the command that finds where it began, or else what of it comes from what."""
+    words = ["--workload", worst.workload_id]
+    if worst.metric != DECIDER:
+        words += ["--metric", worst.metric]
+    first, second = study.first, study.second or study.first
+    if study.repository is not None:
+        if study.patch is not None:  # there is nothing between
+            return ""
+        command = ["bisect", "commits", f"{first}..{second}", "--repo", study.repository]
+        return shlex.join(["dsbisect", *command, *words])
+    for series in matrix.series:
+        for line in chains(series):
+            if {first, second} <= set(line) and line.index(second) - line.index(first) > 1:
+                command = ["bisect", "rows", "--series", series.id]
+                command += ["--good", first, "--bad", second]
+                return shlex.join(["dsbisect", *command, *words])
+    return shlex.join(["dsbisect", "explain", first, second, *words[:2]])
 
 
 def _judged_by(question: Question, search: Bayes, history: History) -> Boundary | None:

@@ -108,7 +108,7 @@ class ComparedLoads(Value):
     notes: tuple[str, ...] = Field(default=(), description="of how both were made")
     measured_from: str
     measured_until: str
-    next_command: str = Field(default="", description="that looks for where it began")
+    next_command: str = Field(default="", description="that says more of the worst load")
 
     @property
     def inconclusive(self) -> bool:
@@ -119,6 +119,11 @@ class ComparedLoads(Value):
     def refused(self) -> bool:
         """Whether the second one is slower by more than the margin under any load."""
         return any(load.slower_beyond(self.margin_pct) for load in self.loads)
+
+    @property
+    def worst(self) -> ComparedLoad | None:
+        """The load that shows best what is slower; None where nothing is."""
+        return next((load for load in self.ranked if load.word is Word.SLOWER), None)
 
     @property
     def files(self) -> dict[str, str]:
@@ -139,7 +144,7 @@ class ComparedLoads(Value):
         is_better = any(load.word is Word.FASTER for load in self.loads)
         kind = "slower" if self.refused else "faster" if is_better else ""
         chart = ratio_chart(self.ranked, self.second, self.first)
-        again = [Section(title="Where it began", parts=(code(self.next_command),))]
+        again = [Section(title="What to ask next", parts=(code(self.next_command),))]
         return Page(
             title=f"{self.second} against {self.first}",
             heading=(code(self.second), " against ", code(self.first)),

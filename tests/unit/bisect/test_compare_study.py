@@ -13,13 +13,13 @@ from validations import ENGINE
 from world_machine import WorldMachine
 from worlds import World
 
-from dsbisect.compare_study import labs_of, suite_of
+from dsbisect.compare_study import labs_of, next_command, suite_of
 from dsbisect.compared_sources import TwoSources
 from dsbisect.comparison_question import Compare
 from dsbisect.study_lab import Scene
 from dsharness.errors import InstanceError, UsageError
 from dsharness.measure.metrics import METRICS
-from dsresults.compare.compared_loads import ComparedLoads, Word
+from dsresults.compare.compared_loads import ComparedLoad, ComparedLoads, Word
 from dsresults.store import Store
 
 ROWS = ("debian-12", "debian-13")
@@ -82,6 +82,32 @@ def test_what_costs_the_same_is_the_same_within_the_margin(seed: int, store: Sto
     for load in answer.loads:
         assert load.boundary
         assert (load.boundary.smallest_visible_pct or 0) <= 5.5
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (
+            {"first": "debian-11", "second": "debian-13"},
+            (
+                "dsbisect bisect rows --series debian --good debian-11 --bad debian-13 "
+                "--workload connect"
+            ),
+        ),
+        (
+            {"first": "debian-12", "second": "debian-13"},
+            "dsbisect explain debian-12 debian-13 --workload connect",
+        ),
+        (
+            {"first": "3.1.1", "second": "3.1.2", "repository": "/src/a b"},
+            "dsbisect bisect commits 3.1.1..3.1.2 --repo '/src/a b' --workload connect",
+        ),
+        ({"first": "HEAD", "patch": "a.patch", "repository": "."}, ""),
+    ],
+)
+def test_what_to_ask_next_is_a_command(words: dict[str, str], command: str) -> None:
+    worst = ComparedLoad(workload_id="connect", title="", metric="cost")
+    assert next_command(Compare.model_validate(words), MATRIX, worst) == command
 
 
 def test_a_difference_below_the_margin_is_no_reason_to_say_no(store: Store) -> None:
