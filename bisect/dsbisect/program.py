@@ -3,9 +3,9 @@
 `git bisect run` takes 0 for "good", 1 to 127 for "bad", 125 for "skip", and stops at 128 or more.
 A missing library, a wrong option, a full disk, a closed pipe: none of them is the commit's
 fault, so for `judge` everything that is not a verdict is 125. A measured verdict stays valid,
-even if it cannot be printed. `validate` and `verify` have answers of their own.
+even if it cannot be printed. `validate` has answers of its own.
 
-A parent process decides the status of the three: a library may end its process with any status,
+A parent process decides the status of both: a library may end its process with any status,
 and one that finds no memory does with 1, which would be an answer. So a child tells its answer on a
 pipe, and the parent ends with that or with none. Standard streams that are closed or full do not
 keep the program from ending as it should. Nothing of the project is imported until a command runs:
@@ -147,8 +147,8 @@ def main() -> NoReturn:
     command = command_of(sys.argv[1:])
     # What a command found stays so if nobody reads it; where the status is the whole answer, also
     # if it cannot be written.
-    sys.stdout = patient(sys.stdout, 1, full=command in {"judge", "validate", "verify"})
-    if command in {"validate", "verify"}:
+    sys.stdout = patient(sys.stdout, 1, full=command in {"judge", "validate"})
+    if command == "validate":
         _answer(_validated_run, otherwise=DEFECT)
     if command == "judge":
         _answer(_judged_run, otherwise=SKIP)
@@ -221,7 +221,7 @@ def judged(code: object) -> int:
 
 
 def validated(code: object) -> int:
-    """The exit code of `validate` and `verify`."""
+    """The exit code of `validate`."""
     number = code if isinstance(code, int) else int(bool(code))
     return {NOT_TO_BE_SHIPPED: NO, 1: DEFECT}.get(number, number)
 

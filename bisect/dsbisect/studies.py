@@ -92,9 +92,9 @@ class Rows(SearchStudy):
 class Levels(Study):
     """Measure rows under rising load: latency and rate of each level, and the knee.
 
-    Example: dsbisect levels debian-12 debian-13 --workload search-as-user --levels 50,90,110
+    Example: dsbisect measure levels debian-12 debian-13 --workload session --levels 50,90,110
 
-    Example: dsbisect levels debian-12 --workload search-as-user --rates 600,1200,1800 --json
+    Example: dsbisect measure levels debian-12 --workload session --rates 600,1200,1800 --json
     """
 
     kind: ClassVar[StudyKind] = "levels"
@@ -169,9 +169,9 @@ class Levels(Study):
 class Sizes(Study):
     """Measure rows on directories of several sizes: how their cost grows, and whose grows more.
 
-    Example: dsbisect sizes debian-12 debian-13 --workload search-candidates
+    Example: dsbisect measure sizes debian-12 debian-13 --workload search-candidates
 
-    Example: dsbisect sizes debian-13 --workload search-values --sizes 1000,30000 --metric memory
+    Example: dsbisect measure sizes debian-13 --workload session --sizes 1000,30000 --metric memory
     """
 
     kind: ClassVar[StudyKind] = "sizes"
@@ -244,9 +244,9 @@ class Sizes(Study):
 class Endurance(Study):
     """Load a row for a long time in phases: no operation may fail; drifts of latency and memory.
 
-    Example: dsbisect endurance debian-12 --workload search-as-user
+    Example: dsbisect measure endurance debian-12 --workload search-as-user
 
-    Example: dsbisect endurance debian-13 --workload session --minutes 480 --top 80
+    Example: dsbisect measure endurance debian-13 --workload session --minutes 480 --top 80
     """
 
     kind: ClassVar[StudyKind] = "endurance"
@@ -332,9 +332,9 @@ class Endurance(Study):
 class Schemes(Study):
     """Measure every password scheme that rows offer: what is stored, a bind's cost, OWASP's word.
 
-    Example: dsbisect schemes debian-12 debian-13
+    Example: dsbisect measure schemes debian-12 debian-13
 
-    Example: dsbisect schemes debian-13 --scheme PBKDF2-SHA512 --scheme SSHA512 --json
+    Example: dsbisect measure schemes debian-13 --scheme PBKDF2-SHA512 --scheme SSHA512 --json
     """
 
     kind: ClassVar[StudyKind] = "schemes"

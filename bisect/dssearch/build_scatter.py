@@ -37,15 +37,6 @@ class BuildScatter(Value):
     builds: int
     runs: int
 
-    @property
-    def freedom(self) -> int:
-        """Degrees of freedom of the noise."""
-        return self.runs - self.builds
-
-    @property
-    def noise(self) -> float:
-        return math.log1p(self.noise_pct / 100)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PooledStep:

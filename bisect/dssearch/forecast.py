@@ -21,7 +21,7 @@ from dsharness.model import DECIDER, Boundary, Machine, Measurement, Sample, Val
 from dssearch.bayes.belief import Certainty
 from dssearch.bayes.prior import Belief, Costs
 from dssearch.bayes.track import Floats
-from dssearch.build_scatter import BuildScatter, pct_of
+from dssearch.build_scatter import pct_of
 from dssearch.pilot_noise import Noise, RunNoise
 from dssearch.planner import TurnEnd, run_search
 from dssearch.question import History, Measure, Question, Search
@@ -185,9 +185,6 @@ class Forecast(Value):
     wrong: float = Field(description="chance that another one is named")
     right_error: float = Field(description="one standard error of it, from so few rehearsals")
     wrong_error: float
-    builds_differ: BuildScatter | None = Field(
-        default=None, description="by how much builds of one source differ, if it was measured"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

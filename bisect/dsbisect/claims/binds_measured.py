@@ -70,7 +70,7 @@ class StoredSupply(ArmSupply):
 
 
 def scheme_settings(scheme: str) -> Settings:
-    """New passwords are stored by it; the same settings as those of `dsbisect schemes`."""
+    """New passwords are stored by it; the same settings as those of `dsbisect measure schemes`."""
     return Settings(
         id=f"scheme-{scheme.lower()}",
         title=f"passwords are stored as {scheme}",

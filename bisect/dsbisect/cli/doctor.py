@@ -1,4 +1,4 @@
-"""`doctor`: what this machine lacks, and how to fix it; with --noise, how steady it is."""
+"""`doctor`: what this machine lacks, and how to fix it; how steady it is, and what it builds."""
 
 from __future__ import annotations
 
@@ -9,16 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dsbisect.cli.common_options import AsJson, MatrixFile, StorePlace, WorkloadId
+from dsbisect.cli.common_options import (
+    DEFAULT_METRIC,
+    AsJson,
+    MatrixFile,
+    MetricName,
+    SettingsId,
+    StorePlace,
+    WorkloadId,
+    outside,
+    refuse,
+)
 from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from dsbisect.commits.commits_question import Commits
     from dsbisect.noise_study import MetricNoise, NoiseRequest
     from dsharness.doctor.checkup import Diagnosis
     from dsharness.model import Sample
+    from dssearch.build_scatter import BuildScatter
 
 PIPED_WIDTH = 160  # a pipe has no width; rich would fold at 80
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -44,13 +56,36 @@ NoiseRow = Annotated[
 NoiseRuns = Annotated[
     int,
     typer.Option(
-        "--runs", min=2, max=1000, help="Of each side that shall count.", rich_help_panel=NOISE
+        "--runs",
+        min=2,
+        max=1000,
+        help="Of each side that shall count, or of each build.",
+        rich_help_panel=NOISE,
     ),
 ]
 RUNS = 10
+LAYOUTS = "By how much builds of one source differ"
+Layouts = Annotated[
+    int | None,
+    typer.Option(
+        "--layouts",
+        metavar="K",
+        min=2,
+        help="Build one commit of --repo K times, its objects in other orders, and measure each.",
+        rich_help_panel=LAYOUTS,
+    ),
+]
+Repository = Annotated[
+    str | None,
+    typer.Option("--repo", help="The repository; it is only read.", rich_help_panel=LAYOUTS),
+]
+Revision = Annotated[
+    str, typer.Option("--at", help="The commit that is built.", rich_help_panel=LAYOUTS)
+]
+HEAD = "HEAD"
 
 
-def doctor(
+def doctor(  # noqa: PLR0913 - each is an option
     *,
     fresh: Fresh = False,
     as_json: AsJson = False,
@@ -58,6 +93,11 @@ def doctor(
     row: NoiseRow = None,
     workload: WorkloadId = None,
     runs: NoiseRuns = RUNS,
+    layouts: Layouts = None,
+    repo: Repository = None,
+    revision: Revision = HEAD,
+    metric: MetricName = DEFAULT_METRIC,
+    settings_id: SettingsId = "default",
     matrix: MatrixFile = None,
     store: StorePlace = None,
 ) -> None:
@@ -66,21 +106,47 @@ def doctor(
     Example: dsbisect doctor --fresh
 
     Example: dsbisect doctor --noise --row debian-12 --workload bind-random --runs 10
+
+    Example: dsbisect doctor --layouts 5 --repo ~/src/server --at main --workload bind-random
     """
-    if noise:
-        if fresh:
-            raise UsageError("--fresh is of no use with --noise", hint="`dsbisect doctor --fresh`")
-        show_noise(row, workload, runs, matrix, store, as_json=as_json)
+    if layouts is not None:
+        refuse("is of no use with --layouts", {"--noise": noise, "--row": row, "--fresh": fresh})
+        from dsbisect.commits.commits_question import Commits
+
+        if repo is None:
+            raise UsageError(
+                "--layouts builds a commit: it needs --repo",
+                hint="`dsbisect doctor --layouts 5 --repo ~/src/server --at main`",
+            )
+        study = Commits(
+            repository=repo,
+            good=revision,
+            bad=revision,
+            workload=workload,
+            metric=metric,
+            settings=settings_id,
+        )
+        show_layouts(study, layouts, runs, matrix, store, as_json=as_json)
         return
-    needs_noise = {
-        "--row": row,
+    of_layouts = {"--repo": repo, "--at": revision != HEAD, "--metric": metric != DEFAULT_METRIC}
+    refuse("needs --layouts", of_layouts)
+    if noise:
+        refuse("is of no use with --noise", {"--fresh": fresh})
+        show_noise(row, workload, settings_id, runs, matrix, store, as_json=as_json)
+        return
+    refuse("needs --noise", {"--row": row})
+    of_runs = {
         "--workload": workload,
         "--matrix": matrix,
         "--store": store,
         "--runs": runs != RUNS,
+        "--settings": settings_id != "default",
     }
-    for name in (name for name, is_given in needs_noise.items() if is_given):
-        raise UsageError(f"{name} needs --noise", hint="`dsbisect doctor --help`")
+    refuse("needs --noise or --layouts", of_runs)
+    _check_machine(fresh=fresh, as_json=as_json)
+
+
+def _check_machine(*, fresh: bool, as_json: bool) -> None:
     from dsbisect.cli.shown_output import shown_console
     from dsharness.doctor.checkup import examine
 
@@ -149,6 +215,7 @@ DIFFERS = 1.5  # times: then odd runs make most of the CV
 def show_noise(
     row: str | None,
     workload: str | None,
+    settings_id: str,
     runs: int,
     matrix: Path | None,
     store: str | None,
@@ -175,7 +242,7 @@ def show_noise(
     request = NoiseRequest(
         matrix=checked,
         workloads=(load,),
-        settings=find_settings(checked, "default"),
+        settings=find_settings(checked, settings_id),
         row=chosen_row.id,
         runs=runs,
     )
@@ -240,3 +307,45 @@ def _robust(line: MetricNoise) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} %"
+
+
+def show_layouts(
+    study: Commits,
+    layouts: int,
+    runs: int,
+    matrix: Path | None,
+    store: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Build a commit in so many layouts, measure each, and print by how much they differ."""
+    from dsbisect.cli.search_progress import Watch
+    from dsbisect.commits.source_lab import scatter_of_builds
+    from dsbisect.study_lab import Scene
+    from dsharness.containers.engine_probe import detect
+    from dsharness.matrix import load_matrix
+    from dsresults.store import Store
+
+    own = outside(study.repository)
+    request = study.request(Scene(matrix=load_matrix(matrix, folder=own)), keep=False)
+    engine = detect()
+    with Store.open(store, folder=own) as opened, Watch() as watch:
+        scatter = scatter_of_builds(
+            request, layouts, runs, engine=engine, store=opened, watcher=watch
+        )
+    typer.echo(scatter.model_dump_json(indent=2) if as_json else scatter_text(scatter))
+
+
+def scatter_text(scatter: BuildScatter) -> str:
+    """Return by how much builds differ, and what a search of a small step makes of it."""
+    from dssearch.build_scatter import BUILDS, SEVERAL
+
+    low, high = scatter.interval_pct
+    smallest = SEVERAL * scatter.scatter_pct
+    return (
+        f"builds of one source differ by {scatter.scatter_pct:.1f} % ({low:.1f} to {high:.1f} %, "
+        f"from {scatter.builds} builds)\n"
+        f"runs of one build differ by {scatter.noise_pct:.1f} %, from {scatter.runs} runs\n"
+        f"a step below {smallest:.1f} %: `bisect commits --scatter {scatter.scatter_pct:.1f}` "
+        f"proves it with {BUILDS} builds of each side"
+    )

@@ -235,7 +235,9 @@ def _password(file: Path | None) -> tuple[str, str]:
 def measure(  # noqa: PLR0913 - each is an option
     row: Annotated[
         str | None,
-        typer.Argument(help="Row to measure: `dsbisect list rows` has all.", show_default=False),
+        typer.Argument(
+            metavar="ROW", help="Row to measure: `dsbisect list rows` has all.", show_default=False
+        ),
     ] = None,
     *,
     workload: WorkloadIds = None,
@@ -257,7 +259,7 @@ def measure(  # noqa: PLR0913 - each is an option
     threads: Connections = 4,
     limit_s: LimitOfAll = 60,
 ) -> None:
-    """Build, serve and measure one row, or measure a directory by its address.
+    """Measure a row, or a directory by its address; below it: levels, sizes, endurance, schemes.
 
     Example: dsbisect measure debian-12 --workload bind-one --samples 10 --settings ssha512
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,13 +17,11 @@ from dsbisect.cli.common_options import (
     SettingsId,
     StorePlace,
     WorkloadId,
-    outside,
 )
 from dsbisect.search_options import SearchOptions
-from dsharness.errors import InconclusiveError, UsageError
+from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dssearch.build_scatter import BuildScatter
     from dssearch.forecast import Forecast
 
 
@@ -46,18 +43,6 @@ def plan(  # noqa: PLR0913 - each is an option
     samples: Annotated[
         int, typer.Option("--samples", min=4, help="Pairs of runs to measure the noise with.")
     ] = 10,
-    layouts: Annotated[
-        int | None,
-        typer.Option(
-            "--layouts", min=2, help="Builds of one commit of --repo, to see how builds differ."
-        ),
-    ] = None,
-    repo: Annotated[
-        str | None, typer.Option("--repo", help="With --layouts: the repository; it is only read.")
-    ] = None,
-    revision: Annotated[
-        str, typer.Option("--at", help="With --layouts: the commit that is built.")
-    ] = "HEAD",
     built: Annotated[
         bool, typer.Option("--built", help="The candidates are built already: rows, not commits.")
     ] = False,
@@ -73,14 +58,10 @@ def plan(  # noqa: PLR0913 - each is an option
 ) -> None:
     """Measure the noise, simulate the search, and print what it would take.
 
-    With --layouts, measure also by how much builds of one source differ by themselves.
-
     Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
     """
     from dsbisect.cli.search_progress import Watch
     from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S
-    from dsbisect.commits.commits_request import CommitsRequest
-    from dsbisect.commits.source_lab import scatter_of_builds
     from dsbisect.noise_study import NoiseRequest, measure_noise
     from dsbisect.rows_study import check_asked
     from dsharness.containers.engine_probe import detect
@@ -106,28 +87,8 @@ def plan(  # noqa: PLR0913 - each is an option
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
     settings = find_settings(checked, settings_id)
-    scatter, engine = None, None
-    if layouts is not None:
-        if repo is None or row is not None or noise is not None:
-            raise UsageError(
-                "--layouts builds a commit: it needs --repo, and neither a row nor --noise",
-                hint="`dsbisect plan --repo ~/src/server --at HEAD --layouts 5 --drop 5`",
-            )
-        ask = CommitsRequest(
-            matrix=checked,
-            workload=driven,
-            settings=settings,
-            metric=decider.name,
-            repository=repo,
-            good=revision,
-            bad=revision,
-        )
-        with Store.open(store, folder=outside(repo)) as opened, Watch() as watch:
-            scatter = scatter_of_builds(
-                ask, layouts, samples, engine=(engine := detect()), store=opened, watcher=watch
-            )
-        noise_known = Noise.estimated(scatter.noise, freedom=scatter.freedom, runs=scatter.runs)
-    elif noise is not None:
+    engine = None
+    if noise is not None:
         _refuse_both(row, noise)
         noise_known = Noise.named(noise)
     else:
@@ -145,11 +106,7 @@ def plan(  # noqa: PLR0913 - each is an option
         engine = detect()
         with Store.open(store) as opened, Watch() as watch:
             noise_known = noise_of(measure_noise(look, engine, opened, watch), decider)
-    try:
-        refuse_the_invisible(noise_known, forecast_request, driven.duration_s)
-    except InconclusiveError:  # builds were measured for minutes: it is said in any case
-        typer.echo("\n".join(_differing(scatter, drop)), err=True, nl=scatter is not None)
-        raise
+    refuse_the_invisible(noise_known, forecast_request, driven.duration_s)
     options = SearchOptions(
         level=level,
         max_runs=max_runs,
@@ -158,9 +115,7 @@ def plan(  # noqa: PLR0913 - each is an option
     )
     search = options.search(driven, prepare_s=0.0 if built else NEXT_BUILD_S + GOLDEN_S)
     assert isinstance(search, Bayes)  # noqa: S101 - a plan is always for that one
-    plan = forecast(noise_known, forecast_request, search, search.costs).model_copy(
-        update={"builds_differ": scatter}
-    )
+    plan = forecast(noise_known, forecast_request, search, search.costs)
     typer.echo(plan.model_dump_json(indent=2) if as_json else _text(plan))
     refuse_without_chance(plan, forecast_request, driven.duration_s)
 
@@ -182,23 +137,6 @@ def _named(row: str | None) -> str:
     return row
 
 
-def _differing(scatter: BuildScatter | None, drop_pct: float) -> Iterator[str]:
-    from dssearch.build_scatter import BUILDS, SEVERAL
-
-    if scatter is None:
-        return
-    low, high = scatter.interval_pct
-    yield (
-        f"builds of one source differ by {scatter.scatter_pct:.1f} % ({low:.1f} to {high:.1f} %, "
-        f"from {scatter.builds} builds)"
-    )
-    if drop_pct < SEVERAL * scatter.scatter_pct:
-        yield (
-            f"  {drop_pct:g} % is less than {SEVERAL:g} times that: `bisect commits --scatter "
-            f"{scatter.scatter_pct:.1f}` proves it with {BUILDS} builds of each side"
-        )
-
-
 def _text(plan: Forecast) -> str:
     low, high = plan.noise_interval_pct
     rests = (
@@ -207,7 +145,6 @@ def _text(plan: Forecast) -> str:
     return "\n".join(
         [
             f"noise of one run:      {plan.noise_pct:.1f} % ({rests})",
-            *_differing(plan.builds_differ, plan.drop_pct),
             f"smallest drop visible: {plan.smallest_visible_pct:.1f} %",
             f"to find {plan.drop_pct:g} % among {plan.candidates} candidates:",
             f"  runs:   {plan.runs:.0f} (at most, in 9 of 10 searches: {plan.most_runs:.0f})",

@@ -54,8 +54,8 @@ def replay_log(
         str,
         typer.Argument(
             metavar="FILE|-|ID",
-            help="What `log --json` printed, or a stored answer of `levels`, `sizes`, `endurance`, "
-            "`schemes`, `explain`.",
+            help="What `log --json` printed, or a stored answer of `measure levels`, `sizes`, "
+            "`endurance`, `schemes`, `explain`.",
         ),
     ],
     *,

@@ -146,8 +146,33 @@ def _loaded(place: str, name: str) -> Any:  # noqa: ANN401
         group.name = name
         return group
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name)(found)
+    alone.command(name, cls=ParentCommand if commands_below(name) else TyperCommand)(found)
     return get_command(alone)
+
+
+class ParentCommand(TyperCommand):
+    """A command that has others below it: `measure ROW`, and `measure levels ROW`."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        group = TyperGroup(
+            name=self.name,
+            params=self.params,
+            help=self.help,
+            commands=commands_below(ctx.info_name),
+            subcommand_metavar="| COMMAND ...",
+            rich_markup_mode="rich",
+        )
+        group.format_help(ctx, formatter)
+
+
+def commands_below(parent: str) -> dict[str, Any]:
+    """Return the commands of a command, or of the root (""), with the line that lists each."""
+    places = {words.rpartition(" ")[::2]: lazy.summary for words, lazy in COMMANDS.items()}
+    return {
+        name: TyperCommand(name, help=summary, rich_markup_mode="rich")
+        for (before, name), summary in places.items()
+        if before == parent
+    }
 
 
 COMMANDS = {
@@ -157,31 +182,32 @@ COMMANDS = {
     ),
     "measure": Lazy(
         place="measure:measure",
-        summary="Build, serve and measure one row, or measure a directory by its address.",
+        summary="Measure a row, or a directory by its address; below it: levels, sizes, endurance, "
+        "schemes.",
+    ),
+    "measure levels": Lazy(
+        place="study_command:levels",
+        summary="Measure rows under rising load: latency and rate of each level, and the knee.",
+    ),
+    "measure sizes": Lazy(
+        place="study_command:sizes",
+        summary="Measure rows on directories of several sizes: how their cost grows, and whose "
+        "grows more.",
+    ),
+    "measure endurance": Lazy(
+        place="study_command:endurance",
+        summary="Load a row for a long time in phases: no operation may fail; drifts of latency "
+        "and memory.",
+    ),
+    "measure schemes": Lazy(
+        place="study_command:schemes",
+        summary="Measure every password scheme that rows offer: what is stored, a bind's cost, "
+        "OWASP's word.",
     ),
     "load": Lazy(
         place="load:load",
         summary="Load a server with several workers, for a while: percentiles, errors, whether "
         "they kept up.",
-    ),
-    "schemes": Lazy(
-        place="study_command:schemes",
-        summary="Measure every password scheme that rows offer: what is stored, a bind's cost, "
-        "OWASP's word.",
-    ),
-    "levels": Lazy(
-        place="study_command:levels",
-        summary="Measure rows under rising load: latency and rate of each level, and the knee.",
-    ),
-    "sizes": Lazy(
-        place="study_command:sizes",
-        summary="Measure rows on directories of several sizes: how their cost grows, and whose "
-        "grows more.",
-    ),
-    "endurance": Lazy(
-        place="study_command:endurance",
-        summary="Load a row for a long time in phases: no operation may fail; drifts of latency "
-        "and memory.",
     ),
     "explain": Lazy(
         place="study_command:explain",
@@ -203,7 +229,7 @@ COMMANDS = {
         place="validate:validate",
         summary="Tell whether a patched package may be shipped: 0 yes, 1 no, 20 not known yet.",
     ),
-    "verify": Lazy(
+    "validate verify": Lazy(
         place="validate:verify",
         summary="Check that packages are those of a signed validation, and what it said.",
     ),
@@ -284,13 +310,12 @@ class Root(Group):
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - typer's own
         super().__init__(**attributes)
-        self.commands = {
-            name: TyperCommand(name, help=lazy.summary, rich_markup_mode="rich")
-            for name, lazy in COMMANDS.items()
-        }
+        self.commands = commands_below("")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         name, listed, rest = super().resolve_command(ctx, args)
+        if (words := " ".join(args[:2])) in COMMANDS:
+            name, rest = words, args[len(words.split()) :]
         return name, COMMANDS[name].load(name) if name in COMMANDS else listed, rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401

@@ -91,9 +91,8 @@ def _asked(kind: type[Study], words: dict[str, Any]) -> Study:
             candidate for candidate in _of_study(kind) if candidate.name == fault["loc"][0]
         )
         name = get_args(option.annotation)[1].default  # typer has the option's name there
-        raise UsageError(
-            f"{name} {fault['input']}: {fault['msg']}", hint=f"`dsbisect {kind.kind} --help`"
-        ) from error
+        hint = "`--help` tells what is for what"
+        raise UsageError(f"{name} {fault['input']}: {fault['msg']}", hint=hint) from error
 
 
 def _value(word: object) -> object:

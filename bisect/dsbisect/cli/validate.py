@@ -1,4 +1,4 @@
-"""`validate` answers whether a patched package may be shipped; `verify` checks who says so."""
+"""`validate`: may a patched package be shipped; `validate verify` checks who says so."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def verify(
 
     All packages that were validated, and the report and evidence next to the attestation.
 
-    Example: dsbisect verify attestation.json packages/*.deb --key key.pub
+    Example: dsbisect validate verify attestation.json packages/*.deb --key key.pub
     """
     from dsvalidate.attestation import verified
 

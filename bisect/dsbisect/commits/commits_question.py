@@ -79,8 +79,8 @@ class Commits(SearchStudy):
         typer.Option(
             "--scatter",
             metavar="PCT",
-            help="By how much builds of one source differ (`plan --layouts`). Default: the search "
-            "estimates it, the proof takes 2 %.",
+            help="By how much builds of one source differ (`doctor --layouts`). Default: the "
+            "search estimates it, the proof takes 2 %.",
         ),
     ] = None
     backports: Annotated[

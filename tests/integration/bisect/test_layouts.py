@@ -15,17 +15,15 @@ from dsresults.store import Store
 pytestmark = pytest.mark.whole
 
 
-def test_a_plan_measures_builds_of_one_commit(tmp_path: Path) -> None:
+def test_doctor_measures_builds_of_one_commit(tmp_path: Path) -> None:
     small_matrix(tmp_path, users=40)
     folder = tmp_path / "repo"
     folder.mkdir()
     history = start(folder, debian_source("debian-13"))
-    asked = ("plan", "--repo", str(folder), "--drop", "50", "--workload", "bind-random")
-    done = dsbisect(
-        tmp_path, *asked, "--layouts", "2", "--samples", "4", "--json", limit_s=2400
-    )  # fmt: skip
+    question = ("--layouts", "2", "--repo", str(folder), "--workload", "bind-random")
+    done = dsbisect(tmp_path, "doctor", *question, "--runs", "4", "--json", limit_s=2400)
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)["builds_differ"]
+    seen = json.loads(done.stdout)
     assert (seen["builds"], seen["runs"]) == (2, 8)
     low, high = seen["interval_pct"]
     assert 0 <= low <= seen["scatter_pct"] <= high

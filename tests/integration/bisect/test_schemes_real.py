@@ -1,4 +1,4 @@
-"""`schemes` on a real row: what its server offers is measured, and stored for the next time."""
+"""`measure schemes` on a real row: what its server offers is measured and stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ NAMES = ("SSHA512", "PBKDF2-SHA512", "NS-MTA-MD5")
 
 def test_schemes_are_listed_measured_and_judged(tmp_path: Path) -> None:
     matrix = small_matrix(tmp_path)
-    asked = ["schemes", "debian-12", "--users", "40", "--runs", "1", "--matrix", str(matrix)]
+    asked = [
+        "measure",
+        "schemes",
+        "debian-12",
+        "--users",
+        "40",
+        "--runs",
+        "1",
+        "--matrix",
+        str(matrix),
+    ]
     asked += [word for name in NAMES for word in ("--scheme", name)]
     done = dsbisect(tmp_path, *asked, "--json")
     lines = {line["scheme"]: line for line in json.loads(done.stdout)["lines"]}

@@ -66,7 +66,7 @@ class Lab:
         key = changed.get("key", self.key[1])
         names = (str(each) for each in packages)
         return dsbisect(
-            self.folder, "verify", str(attestation), *names, "--key", str(key)
+            self.folder, "validate", "verify", str(attestation), *names, "--key", str(key)
         ).returncode
 
 

@@ -31,7 +31,17 @@ workloads:
 def test_the_knee_of_a_row_and_nothing_is_measured_twice(tmp_path: Path) -> None:
     small_matrix(tmp_path)
     (tmp_path / "small.yaml").write_text(WORKLOAD, encoding="utf-8")
-    words = ("levels", "debian-12", "--workload", "small.yaml", "--levels", "20,180", "--runs", "2")
+    words = (
+        "measure",
+        "levels",
+        "debian-12",
+        "--workload",
+        "small.yaml",
+        "--levels",
+        "20,180",
+        "--runs",
+        "2",
+    )
     begun = start(tmp_path, *words)
     begun.until("small-at-")
     assert begun.end()[0] == ExitCode.INTERRUPTED

@@ -31,7 +31,17 @@ workloads:
 def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path: Path) -> None:
     small_matrix(tmp_path)
     every, indexed = "(!(!(uid={user})))", "(uid={user})"
-    words = ("sizes", "debian-12", "--sizes", "1000,200", "--runs", "3", "--output", "out")
+    words = (
+        "measure",
+        "sizes",
+        "debian-12",
+        "--sizes",
+        "1000,200",
+        "--runs",
+        "3",
+        "--output",
+        "out",
+    )
     (tmp_path / "every.yaml").write_text(WORKLOAD.format(filter=every), encoding="utf-8")
     (tmp_path / "indexed.yaml").write_text(WORKLOAD.format(filter=indexed), encoding="utf-8")
 
@@ -72,8 +82,8 @@ def test_a_row_that_cannot_be_made_is_told_and_the_other_answers(tmp_path: Path)
     load = WORKLOAD.format(filter="(uid={user})")
     (tmp_path / "indexed.yaml").write_text(load, encoding="utf-8")
     done = dsbisect(
-        tmp_path, "sizes", "debian-12", "debian-13", "--sizes", "200,1000", "--runs", "2",
-        "--workload", "indexed.yaml", "--json",
+        tmp_path, "measure", "sizes", "debian-12", "debian-13", "--sizes", "200,1000",
+        "--runs", "2", "--workload", "indexed.yaml", "--json",
     )  # fmt: skip
     assert done.returncode == ExitCode.INCONCLUSIVE, done.stderr
     unmade, made = json.loads(done.stdout)["rows"]

@@ -23,9 +23,9 @@ COMMITS = ("bisect", "commits", "--repo", "https://host/389", "--good", "a", "--
 JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", "b")
 PLAN = ("plan", "--drop", "5")
 MEASURE = ("measure", "debian-13")
-ENDURANCE = ("endurance", "debian-12", "--workload")
-SIZES = ("sizes", "debian-12", "--workload")
-LEVELS = ("levels", "debian-12", "--workload", "search-as-user")
+ENDURANCE = ("measure", "endurance", "debian-12", "--workload")
+SIZES = ("measure", "sizes", "debian-12", "--workload")
+LEVELS = ("measure", "levels", "debian-12", "--workload", "search-as-user")
 LOAD = ("load",)
 ADDRESS = ("load", "ldap://127.0.0.1:3389", "--users", "users.tsv")
 VALIDATE = ("validate", "--row", "debian-13")
@@ -108,9 +108,12 @@ CASES = (
     *((PLAN, ("--noise", number), f"--noise {number}: must be") for number in ("nan", "inf")),
     (PLAN, ("--noise", "5", "--max-hours", "-1"), "--max-hours -1: must be above 0"),
     (PLAN, ("debian-12", "--noise", "5"), "debian-12 and --noise 5: one of them is too much"),
-    (PLAN, ("--layouts", "3"), "--layouts builds a commit: it needs --repo"),
-    (PLAN, ("--layouts", "3", "--repo", "r", "--noise", "5"), "neither a row nor --noise"),
-    (PLAN, ("--layouts", "1", "--repo", "r"), "--layouts"),
+    (("doctor", "--layouts", "3"), (), "--layouts builds a commit: it needs --repo"),
+    (("doctor", "--layouts", "3", "--repo", "r"), ("--noise",), "--noise is of no use with --lay"),
+    (("doctor", "--layouts", "1", "--repo", "r"), (), "--layouts"),
+    (("doctor", "--repo", "r"), (), "--repo needs --layouts"),
+    (("doctor", "--row", "debian-12"), (), "--row needs --noise"),
+    (("doctor", "--runs", "3"), (), "--runs needs --noise or --layouts"),
     *(
         ((*command, option, "2"), (), f"{option} without --on: nobody reads it")
         for command in (("bisect", "rows"), COMMITS, ("watch", "run", "w.yaml"))
@@ -136,9 +139,17 @@ CASES = (
             ("plan", "debian-12", "--drop", "5"),
         )
     ),
-    (LEVELS[:1], ("debian-13-bind", "--workload", "session"), "'session' uses ldap, but 'debian-1"),
-    (("endurance", "debian-13-bind", "--workload", "session"), (), "'session' uses ldap, but"),
-    (("sizes", "debian-13-bind", "--workload", "session"), (), "'session' uses ldap, but"),
+    (LEVELS[:2], ("debian-13-bind", "--workload", "session"), "'session' uses ldap, but 'debian-1"),
+    (
+        ("measure", "endurance", "debian-13-bind", "--workload", "session"),
+        (),
+        "'session' uses ldap, but",
+    ),
+    (
+        ("measure", "sizes", "debian-13-bind", "--workload", "session"),
+        (),
+        "'session' uses ldap, but",
+    ),
     ((*MEASURE, "--workload", "disturbed-paged"), (), "cost says nothing of workload 'disturbed-p"),
     (
         ("bisect", "rows", "--workload", "bind-one", "--metric", "latency"),
@@ -179,12 +190,24 @@ CASES = (
         "no stock packages",
     ),
     (("validate", "--row", "debian-13-patched", "--edit", "x=1"), (), "no row"),
-    (("levels", "debian-12", "--workload", "bind-one"), (), "'bind-one' cannot have levels: ldclt"),
-    (("levels", "debian-12", "--workload", "import"), (), "'import' cannot have levels: import"),
-    (("levels", "debian-12", "--workload", "idle"), (), "'idle' cannot have levels: without a"),
-    (("levels", "debain-12", "--workload", "session"), (), "no row 'debain-12'"),
-    (("levels", "debian-12", "--workload", "sesion"), (), "no workload 'sesion'"),
-    (("levels", "debian-12"), (), "--workload"),
+    (
+        ("measure", "levels", "debian-12", "--workload", "bind-one"),
+        (),
+        "'bind-one' cannot have levels: ldclt",
+    ),
+    (
+        ("measure", "levels", "debian-12", "--workload", "import"),
+        (),
+        "'import' cannot have levels: import",
+    ),
+    (
+        ("measure", "levels", "debian-12", "--workload", "idle"),
+        (),
+        "'idle' cannot have levels: without a",
+    ),
+    (("measure", "levels", "debain-12", "--workload", "session"), (), "no row 'debain-12'"),
+    (("measure", "levels", "debian-12", "--workload", "sesion"), (), "no workload 'sesion'"),
+    (("measure", "levels", "debian-12"), (), "--workload"),
     ((*ENDURANCE, "bind-one"), (), "'bind-one' cannot have levels: ldclt"),
     ((*ENDURANCE, "write-mix"), (), "'write-mix' writes: each of its runs begins with a new"),
     ((*ENDURANCE, "session", "--phases", "100"), (), "--phases 100: not pairs of numbers"),
@@ -208,7 +231,7 @@ CASES = (
     ((*SIZES, "disturbed-paged"), (), "cost says nothing of workload 'disturbed-paged@1000'"),
     ((*SIZES, "session", "--metric", "rate"), (), "rate says nothing of workload 'session@1000'"),
     ((*SIZES, "session", "--runs", "1"), (), "--runs"),
-    (("levels", "--workload", "session"), (), "ROW"),
+    (("measure", "levels", "--workload", "session"), (), "ROW"),
     (LEVELS, ("--levels", "50,many"), "--levels 50,many: not numbers with commas between"),
     (LEVELS, ("--levels", "50,"), "--levels 50,: not numbers"),
     (LEVELS, ("--levels", "50,201"), "--levels 50,201: 201 is no level"),
@@ -271,7 +294,7 @@ CASES = (
     (("judge", "--repo", "/nope"), (), "/nope does not exist"),
     (("judge", "--repo", "notes.txt"), (), "notes.txt is not a git repository"),
     (
-        ("verify", "none.json", "a.deb", "--key", "none.pub"),
+        ("validate", "verify", "none.json", "a.deb", "--key", "none.pub"),
         (),
         "none.pub: cannot be read: No such file",
     ),
@@ -437,7 +460,7 @@ def test_an_empty_database_is_not_this_machine(command, monkeypatch, capfd):
         (("machines", "worker", "--on", "postgresql://a:s3cret@b/c", "--cpus", ""), "--cpus ''"),
         (("machines", "worker", "--name", ""), "--name ''"),
         (("machines", "worker", "--registry", ""), "--registry ''"),
-        (("schemes", "--scheme", ""), "--scheme ''"),
+        (("measure", "schemes", "--scheme", ""), "--scheme ''"),
         (("check", "--matrix", ""), "--matrix ''"),
         (("build", "make", "debian-13", "--source", ""), "--source ''"),
         (("report", ""), "report ''"),

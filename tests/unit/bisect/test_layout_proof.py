@@ -33,7 +33,7 @@ from dsbisect.commits.source_lab import by_build, to_see
 from dsbuilds.history.counterfactual import Counterfactual
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
-from dsharness.errors import ExitCode, InconclusiveError, InstanceError
+from dsharness.errors import InconclusiveError, InstanceError
 from dsharness.matrix import load_matrix
 from dsharness.model import Boundary, Machine, Procedure, Sample, Settings, Setup, Starts, Turn
 from dslab.campaign_loop import CampaignOrder, asked_in_turn
@@ -41,7 +41,6 @@ from dslab.known_answers import UnansweredError
 from dsmany.shared_answers import asked_together
 from dsresults.store import Store
 from dssearch.build_scatter import MOST_RUNS, PILOT_RUNS, BuildScatter, PooledStep
-from dssearch.forecast import LEAST_REHEARSALS
 from dssearch.question import Question
 
 MATRIX = load_matrix(ROOT / "matrix.yaml")
@@ -343,22 +342,26 @@ def test_what_several_builds_of_both_ends_make_of_an_open_answer(
 SEEN = BuildScatter(scatter_pct=1.2, interval_pct=(0.4, 3.9), noise_pct=10.0, builds=3, runs=30)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("drop", "status"), [("2", ExitCode.INCONCLUSIVE), ("60", ExitCode.OK)])
-def test_a_plan_tells_by_how_much_builds_differ_even_if_it_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str, status: ExitCode
+def test_doctor_tells_by_how_much_builds_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    asked = []
+
+    def scatter(request: CommitsRequest, layouts: int, runs: int, **_: object) -> BuildScatter:
+        asked.append((request.repository, request.good, request.workload.id, layouts, runs))
+        return SEEN
+
     monkeypatch.setattr("dsharness.containers.engine_probe.detect", lambda: ENGINE)
-    monkeypatch.setattr("dssearch.forecast.REHEARSALS", LEAST_REHEARSALS)
-    monkeypatch.setattr("dsbisect.commits.source_lab.scatter_of_builds", lambda *_, **__: SEEN)
+    monkeypatch.setattr("dsbisect.commits.source_lab.scatter_of_builds", scatter)
     monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
-    store = f"sqlite:///{tmp_path}/results.db"
-    asked = [
-        "plan", "--repo", "r", "--layouts", "3", "--drop", drop, "--candidates", "3", "--store",
-        store,
+    words = [
+        "doctor", "--layouts", "3", "--repo", "r", "--at", "main", "--workload", "bind-one",
+        "--store", f"sqlite:///{tmp_path}/results.db",
     ]  # fmt: skip
-    done = CliRunner().invoke(root.app, asked)
-    said = "builds of one source differ by 1.2 % (0.4 to 3.9 %, from 3 builds)"
-    assert said in done.output
-    assert ("is less than 5 times that" in done.output) is (drop == "2")
-    assert (done.exit_code == 0) is (status is ExitCode.OK)
+    done = CliRunner().invoke(root.app, words)
+    assert done.exit_code == 0, done.output
+    assert asked == [("r", "main", "bind-one", 3, 10)]
+    assert "builds of one source differ by 1.2 % (0.4 to 3.9 %, from 3 builds)" in done.output
+    assert "below 6.0 %: `bisect commits --scatter 1.2` proves it with 3 builds" in done.output
+    done = CliRunner().invoke(root.app, [*words, "--json"])
+    assert BuildScatter.model_validate_json(done.stdout[done.stdout.index("{") :]) == SEEN

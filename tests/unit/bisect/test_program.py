@@ -360,12 +360,12 @@ ANSWERS = ((0, 0), (NOT_TO_BE_SHIPPED, 1), (ExitCode.INCONCLUSIVE, 20))
     ("command", "answer", "status", "streams"),
     [
         *(("validate", *answer, streams) for answer in ANSWERS for streams in STREAMS),
-        *(("verify", *answer, {1: GONE, 2: GONE}) for answer in ANSWERS),
+        *(("validate verify", *answer, {1: GONE, 2: GONE}) for answer in ANSWERS),
     ],
     ids=str,
 )
 def test_an_answer_stands_when_nobody_reads_it(monkeypatch, command, streams, answer, status):
-    """As in `dsbisect verify … | true`: what it prints is lost, what it found is not."""
+    """As in `dsbisect validate verify … | true`: what it prints is lost, what it found is not."""
 
     def answered():
         typer.echo("a long answer " * 20_000)
@@ -374,7 +374,7 @@ def test_an_answer_stands_when_nobody_reads_it(monkeypatch, command, streams, an
     alone = typer.Typer()
     alone.command(command)(answered)
     monkeypatch.setitem(COMMANDS, command, command_of(alone))
-    assert forked(streams, command) == status
+    assert forked(streams, *command.split()) == status
 
 
 @pytest.mark.parametrize(("stream", "status"), [({1: GONE}, 20), ({1: FULL}, 12), ({}, 20)])

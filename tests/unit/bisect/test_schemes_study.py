@@ -1,4 +1,4 @@
-"""What `schemes` refuses, measures of what servers offer, and tells again without a server."""
+"""What `measure schemes` refuses, measures, and tells again without a server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_row_without_passwords_is_refused(
     row: str, kind: type[DsbisectError], words: str
 ) -> None:
     with pytest.raises(kind, match=words):
-        RUNNER.invoke(app, ["schemes", row], catch_exceptions=False)
+        RUNNER.invoke(app, ["measure", "schemes", row], catch_exceptions=False)
 
 
 def test_a_scheme_that_no_row_offers_names_those_that_are(store: Store) -> None:

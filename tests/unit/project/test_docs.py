@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 import typer
 
-from dsbisect.cli.root import app
+from dsbisect.cli.root import COMMANDS, app
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "uv.lock").exists())
 PLACES = ("*.md", "docs/*.md", "examples/*.md", "examples/*/*.md")
@@ -69,8 +69,8 @@ def known() -> dict[str, set[str]]:
     root: Any = typer.main.get_group(app)
     context = root.make_context("dsbisect", [], resilient_parsing=True)
     found: dict[str, set[str]] = {}
-    for name in root.list_commands(context):
-        command = root.resolve_command(context, [name])[1]
+    for name in COMMANDS:
+        command = root.resolve_command(context, name.split())[1]
         inside = {f"{name} {each}": one for each, one in getattr(command, "commands", {}).items()}
         for words, one in (inside or {name: command}).items():
             found[words] = {option for each in one.params for option in each.opts} | {"--help"}
