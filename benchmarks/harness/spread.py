@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from benchmarks.harness.budget import said_by
-from dsbisect.noise_study import MetricNoise
+from dsbisect.metric_noise import MetricNoise
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import CpuShares, available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import golden_state

@@ -212,7 +212,7 @@ def _attributed(
     figures: ProfileFigures,
 ) -> WorkloadShares:
     arms, campaign = measured.arms, measured.campaign
-    turns = whole_turns([arm.name for arm in arms.values()], measured.samples)
+    turns = whole_turns([arm.name for arm in arms.values()], measured.samples, COST)
     factors = [name for name in titles if name in max(arms, key=len)]
     shares = factor_shares(
         factors, [{state: _log(turn[arm.name]) for state, arm in arms.items()} for turn in turns]

@@ -6,13 +6,13 @@ What is stored counts. Runs without a search have no end: more may be asked for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.machine.host import session_id
-from dsharness.measure.metrics import COST
+from dsharness.measure.metric import Metric
+from dsharness.measure.metrics import find_metric
 from dsharness.model import Campaign, CampaignKind, Image, Sample, Workload
 from dslab.campaign_loop import CampaignOrder, SampleSource
 from dslab.laboratory import Laboratory
@@ -79,7 +79,8 @@ class OpenCampaigns:
         self, load: Workload, rows: Sequence[str], number: int, later: int = 0
     ) -> list[Sample]:
         """All samples of this load, when each row has so many valid runs or fails again."""
-        return self._samples(load, tuple(rows), valid_runs(rows, number, session_id()), later)
+        missing = valid_runs(rows, number, session_id())
+        return self._samples(load, tuple(rows), Rounds(missing=missing, open_end=True, later=later))
 
     def in_turn(
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
@@ -96,8 +97,12 @@ class OpenCampaigns:
         self, load: Workload, rows: Sequence[str], number: int, series: str
     ) -> list[Sample]:
         """All samples of this load, when so many turns are whole; more may be asked for later."""
-        missing = whole_runs(rows, number)
-        return self._samples(load, tuple(rows), missing, 0, series, suppressed=())
+        rounds = Rounds(missing=whole_runs(rows, number, find_metric(self.metric)), open_end=True)
+        return self._samples(load, tuple(rows), rounds, series, suppressed=())
+
+    def fresh(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
+        """All samples of turns that are taken now; what was interrupted continues."""
+        return self._samples(load, tuple(rows), rounds, rows[0], suppressed=())
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
         """Runs of this start of the lab that follow each other: an interrupted one begins again."""
@@ -105,7 +110,8 @@ class OpenCampaigns:
         def missing(history: History) -> int:
             return number - len(history.of(row))
 
-        return self._samples(load, (row,), missing, later, f"{self.kind}-{session_id()}")
+        rounds = Rounds(missing=missing, open_end=True, later=later)
+        return self._samples(load, (row,), rounds, f"{self.kind}-{session_id()}")
 
     def searched(
         self, questions: Sequence[Asked], search_for: SearchFor, *, once: bool = False
@@ -156,8 +162,7 @@ class OpenCampaigns:
         self,
         load: Workload,
         rows: tuple[str, ...],
-        missing: Callable[[History], int],
-        later: int,
+        rounds: Rounds,
         series: str = "",
         *,
         # disturbed again and again: the answer says so
@@ -167,14 +172,16 @@ class OpenCampaigns:
         order = CampaignOrder(
             question=runs_question(self, load, rows, self.kind, series),
             workload=load,
-            search=Rounds(missing=missing, open_end=True, later=later),
+            search=rounds,
             lab=self.lab,
             store=self.store,
             kind=self.kind,
         )
-        with suppress(*suppressed):
-            order.run(self.watcher)
-        campaign = order.unfinished
+        campaign: Campaign | None
+        try:
+            campaign = order.run(self.watcher)
+        except suppressed:
+            campaign = order.unfinished
         if campaign is None:
             return []
         if campaign.id not in self.campaigns:
@@ -214,7 +221,9 @@ def valid_runs(
     return missing
 
 
-def whole_runs(rows: Sequence[str], number: int) -> Callable[[History], int]:
+def whole_runs(
+    rows: Sequence[str], number: int, metric: Metric | None = None
+) -> Callable[[History], int]:
     """How many turns are missing until so many are whole; InconclusiveError where none can be."""
 
     def missing(history: History) -> int:
@@ -225,16 +234,19 @@ def whole_runs(rows: Sequence[str], number: int) -> Callable[[History], int]:
                     hint="remove the cause; the same command continues from the stored runs",
                 )
         samples = [sample for name in rows for sample in history.of(name)]
-        return number - len(whole_turns(rows, samples))
+        return number - len(whole_turns(rows, samples, metric))
 
     return missing
 
 
-def whole_turns(rows: Sequence[str], samples: Iterable[Sample]) -> list[dict[str, Sample]]:
-    """The turns in which each row has a run that counts, on one machine, in their order."""
+def whole_turns(
+    rows: Sequence[str], samples: Iterable[Sample], metric: Metric | None = None
+) -> list[dict[str, Sample]]:
+    """The turns in which each row has a valid run, with that metric, on one machine; in order."""
     turns: dict[tuple[int, str], dict[str, Sample]] = {}
     for sample in samples:
-        if sample.valid and COST.slowness(sample) and sample.candidate_id in rows:
+        counts = sample.valid and (metric is None or metric.slowness(sample))
+        if counts and sample.candidate_id in rows:
             turns.setdefault((sample.turn, sample.machine.id), {})[sample.candidate_id] = sample
     return [turns[key] for key in sorted(turns) if len(turns[key]) == len(rows)]
 

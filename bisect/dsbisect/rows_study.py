@@ -5,30 +5,27 @@ The question of a user about rows says whether there is anything to search, with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dsbisect.capacity import at_shares, without_shares
+from dsbisect.capacity import at_shares
 from dsbisect.search_options import SearchOptions
-from dsbuilds.build_request import check_rows
 from dsharness.containers.engine import Engine
 from dsharness.errors import MatrixError
-from dsharness.matrix import find_row, find_series
+from dsharness.matrix import find_series
 from dsharness.matrix.series_graph import chains
 from dsharness.measure.metrics import find_metric
 from dsharness.model import DECIDER, Campaign, Image, Matrix, Sample, Series, Settings, Workload
 from dsharness.yaml_files.problems import suggestion
-from dslab.campaign_loop import CampaignOrder
-from dslab.candidates import RowSupply, Supply, check_loads
-from dslab.lab_conditions import LabConditions, refuse_shares
+from dslab.candidates import RowSupply, Supply
+from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
 from dslab.watcher import Watcher
 from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief, scatters
-from dssearch.planner import Rounds
 from dssearch.question import Question, Search
 
 if TYPE_CHECKING:
@@ -47,23 +44,6 @@ class RowsAsked:
     relock: bool = False
     keep: bool = False
     profile: bool = False  # of both sides of what is found
-
-
-def check_asked(rows_asked: RowsAsked, names: Iterable[str], *, shares: bool = False) -> None:
-    """Refuse what can never be built or measured of these rows, before anything is started.
-
-    With ``shares``, the rate of a load may be a share of what rows answer.
-    """
-    rows = tuple(find_row(rows_asked.matrix, name) for name in names)
-    check_rows(rows_asked.matrix, rows)
-    if not shares:
-        refuse_shares(rows_asked.workloads)
-    check_loads(
-        rows_asked.matrix,
-        rows,
-        without_shares(rows_asked.workloads, rows_asked.metric),
-        rows_asked.settings,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,43 +206,6 @@ def rows_search(options: SearchOptions, workload: Workload, answered: Sequence[C
     return options.search(
         workload, measure_all_up_to=MEASURE_ALL_UP_TO, belief=ROWS, prior=suspects
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasureRequest(RowsAsked):
-    """What to measure, and how often."""
-
-    row: str
-    samples: int
-
-
-def measure_row(
-    request: MeasureRequest, engine: Engine, store: Store, watcher: Watcher
-) -> list[Sample]:
-    """Prepare the row and measure it; what was interrupted continues."""
-    samples: list[Sample] = []
-    with row_lab(
-        request, [request.row], len(request.workloads),
-        engine=engine, store=store, watcher=watcher, duet=False,
-    ) as laboratory:  # fmt: skip
-        if request.row in laboratory.failures:
-            raise laboratory.failures[request.row]
-        for workload in request.workloads:
-            order = CampaignOrder(
-                question=Question(
-                    series_id=request.row,
-                    line=(request.row,),
-                    workload_id=workload.id,
-                    settings_id=request.settings.id,
-                ),
-                workload=workload,
-                search=Rounds.of(request.samples),
-                lab=laboratory,
-                store=store,
-                kind="measure",
-            )
-            samples += store.samples(campaign_id=order.run(watcher).id)
-    return samples
 
 
 @contextmanager

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dslab.laboratory import Laboratory
 
 StudyKind = Literal[
-    "commits", "rows", "levels", "sizes", "endurance", "schemes", "explain", "compare"
+    "commits", "rows", "measure", "levels", "sizes", "endurance", "schemes", "explain", "compare"
 ]
 KeptKind = Literal[
     "levels", "sizes", "endurance", "schemes", "explain", "compare"

@@ -27,6 +27,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError
 from dsharness.matrix import find_row, find_series, find_settings, find_workload
 from dsharness.matrix.series_graph import chains
+from dsharness.measure.metrics import find_metric
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemName, Value, Workload
 from dslab.campaign_loop import Answers, Together, asked_in_turn
@@ -42,7 +43,6 @@ from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dsresults.stored_value import stored
 from dssearch.planner import Rounds
-from dssearch.question import History
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -86,6 +86,10 @@ class Runs(capacity.Runs, Protocol):
 
         InconclusiveError where a row fails again and again.
         """
+        ...
+
+    def fresh(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
+        """All samples of turns that are taken now: what was answered before does not count."""
         ...
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
@@ -335,7 +339,7 @@ class AnsweredRuns:
         self, load: Workload, rows: Sequence[str], number: int, later: int = 0
     ) -> list[Sample]:
         del later
-        return self._samples(load, tuple(rows), valid_runs(rows, number))
+        return self._samples(load, tuple(rows), Rounds(missing=valid_runs(rows, number)))
 
     def in_turn(
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
@@ -346,22 +350,25 @@ class AnsweredRuns:
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:
         del later
         series = f"{self.study.runs_kind}-{self.lab.session}"
-        return self._samples(load, (row,), valid_runs((row,), number), series)
+        return self._samples(load, (row,), Rounds(missing=valid_runs((row,), number)), series)
 
     def whole_turns(
         self, load: Workload, rows: Sequence[str], number: int, series: str
     ) -> list[Sample]:
-        return self._samples(load, tuple(rows), whole_runs(rows, number), series)
+        rounds = Rounds(missing=whole_runs(rows, number, find_metric(self.metric)))
+        return self._samples(load, tuple(rows), rounds, series)
+
+    def fresh(self, load: Workload, rows: Sequence[str], rounds: Rounds) -> list[Sample]:
+        return self._samples(load, tuple(rows), rounds, rows[0])
 
     def _samples(
         self,
         load: Workload,
         rows: tuple[str, ...],
-        missing: Callable[[History], int],
+        rounds: Rounds,
         series: str = "",
     ) -> list[Sample]:
         question = runs_question(self, load, rows, self.study.runs_kind, series)
-        rounds = Rounds(missing=missing)
         campaign = self.lab.answers(question, load, rounds, self.study.runs_kind)
         samples = self.lab.store.samples(campaign_id=campaign.id)
         until = self.lab.until

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dsbisect.commits.commits_question import Commits
-    from dsbisect.noise_study import MetricNoise, NoiseRequest
+    from dsbisect.measure_study import RowNoise
+    from dsbisect.metric_noise import MetricNoise
     from dsharness.doctor.checkup import Diagnosis
     from dsharness.model import Sample
     from dssearch.build_scatter import BuildScatter
@@ -223,51 +224,40 @@ def show_noise(
     as_json: bool,
 ) -> None:
     """Measure it, and print one line for each metric."""
-    from dsbisect.cli.search_progress import Watch
-    from dsbisect.noise_study import NoiseRequest, measure_noise, noise_of
-    from dsbuilds.build_request import check_rows
-    from dsharness.containers.engine_probe import detect
-    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
+    from dsbisect.cli.study_command import Circumstances, this_machine
+    from dsbisect.measure_study import RowNoise
+    from dsbisect.metric_noise import noise_of
+    from dsbisect.study_lab import Scene
+    from dsharness.matrix import find_row, load_matrix
     from dslab.lab_conditions import default_workloads
-    from dsresults.store import Store
 
-    checked = load_matrix(matrix)
-    chosen_row = find_row(checked, row or checked.rows[0].id)
-    load = (
-        find_workload(checked, workload)
-        if workload
-        else default_workloads(checked, [chosen_row.system])[0]
-    )
-    check_rows(checked, (chosen_row,))
-    request = NoiseRequest(
-        matrix=checked,
-        workloads=(load,),
-        settings=find_settings(checked, settings_id),
-        row=chosen_row.id,
-        runs=runs,
-    )
-    with Store.open(store) as opened, Watch() as watch:
-        samples = measure_noise(request, detect(), opened, watch)
+    scene = Scene(matrix=load_matrix(matrix))
+    chosen_row = find_row(scene.matrix, row or scene.matrix.rows[0].id)
+    load = workload or default_workloads(scene.matrix, [chosen_row.system])[0].named
+    study = RowNoise(row=chosen_row.id, workload=(load,), runs=runs, settings=settings_id)
+    scene.refuse_impossible(study)
+    with this_machine(scene, Circumstances(store=store)) as lab:
+        samples = study.play(lab)
     first, second = (
-        [sample for sample in samples if sample.candidate_id == name] for name in request.line
+        [sample for sample in samples if sample.candidate_id == name] for name in study.sides
     )
     lines = noise_of(first, second)
     refused = [sample for sample in samples if not sample.valid]
     if as_json:
-        typer.echo(json.dumps(noise_document(request, lines, refused), indent=2))
+        typer.echo(json.dumps(noise_document(study, lines, refused), indent=2))
         return
-    for line in noise_lines(request, lines, refused):
+    for line in noise_lines(study, lines, refused):
         typer.echo(line)
 
 
 def noise_document(
-    request: NoiseRequest, lines: Sequence[MetricNoise], refused: Sequence[Sample]
+    study: RowNoise, lines: Sequence[MetricNoise], refused: Sequence[Sample]
 ) -> dict[str, object]:
     """The findings, for programs."""
     return {
-        "row": request.row,
-        "workload": request.workloads[0].named,
-        "runs": request.runs,
+        "row": study.row,
+        "workload": study.workload[0],
+        "runs": study.runs,
         "metrics": [line.model_dump(mode="json") for line in lines],
         "invalid": [
             {"sample": sample.id, "turn": sample.turn, "why": list(sample.invalid)}
@@ -277,10 +267,10 @@ def noise_document(
 
 
 def noise_lines(
-    request: NoiseRequest, lines: Sequence[MetricNoise], refused: Sequence[Sample]
+    study: RowNoise, lines: Sequence[MetricNoise], refused: Sequence[Sample]
 ) -> Iterator[str]:
     """The findings, for people."""
-    yield f"{request.row} against itself, {request.workloads[0].named}, {request.runs} runs a side"
+    yield f"{study.row} against itself, {study.workload[0]}, {study.runs} runs a side"
     yield f"{'metric':17}{'mean':>12} {'unit':18}{'CV':>8}  20 runs would show"
     for line in lines:
         yield (

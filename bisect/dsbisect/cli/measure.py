@@ -300,29 +300,16 @@ def measure(  # noqa: PLR0913 - each is an option
             hint="name a row (`dsbisect list rows` has all), or --address ldap://HOST:PORT",
         )
 
-    from dsbisect.cli.search_progress import Watch
-    from dsbisect.rows_study import MeasureRequest, check_asked, measure_row
-    from dsharness.containers.engine_probe import detect
-    from dsharness.matrix import find_row, find_settings, find_workload, load_matrix
-    from dslab.lab_conditions import default_workloads
-    from dsresults.store import Store
+    from dsbisect.cli.study_command import Circumstances, this_machine
+    from dsbisect.measure_study import RowRuns
+    from dsbisect.study_lab import Scene
+    from dsharness.matrix import load_matrix
 
-    checked = load_matrix(matrix)
-    chosen_row = find_row(checked, row)
-    workloads = tuple(find_workload(checked, name) for name in workload or ())
-    look = MeasureRequest(
-        matrix=checked,
-        row=row,
-        workloads=workloads or default_workloads(checked, [chosen_row.system]),
-        settings=find_settings(checked, settings_id),
-        samples=samples,
-        relock=relock,
-        keep=keep,
-    )
-    check_asked(look, (row,))
-    engine = detect()
-    with Store.open(store) as opened, Watch() as watch:
-        row_samples = measure_row(look, engine, opened, watch)
+    scene = Scene(matrix=load_matrix(matrix))
+    study = RowRuns(row=row, workload=tuple(workload or ()), runs=samples, settings=settings_id)
+    scene.refuse_impossible(study)
+    with this_machine(scene, Circumstances(store=store, relock=relock, keep=keep)) as lab:
+        row_samples = study.play(lab)
     if as_json:
         typer.echo(json.dumps([sample.model_dump(mode="json") for sample in row_samples], indent=2))
     else:

@@ -60,15 +60,13 @@ def plan(  # noqa: PLR0913 - each is an option
 
     Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
     """
-    from dsbisect.cli.search_progress import Watch
+    from dsbisect.cli.study_command import Circumstances, this_machine
     from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S
-    from dsbisect.noise_study import NoiseRequest, measure_noise
-    from dsbisect.rows_study import check_asked
-    from dsharness.containers.engine_probe import detect
+    from dsbisect.measure_study import RowNoise
+    from dsbisect.study_lab import Scene
     from dsharness.matrix import find_settings, find_workload, load_matrix
     from dsharness.measure.metrics import find_metric
     from dslab.lab_conditions import measures_pairs
-    from dsresults.store import Store
     from dssearch.bayes.bayes_search import Bayes
     from dssearch.forecast import (
         ForecastRequest,
@@ -86,26 +84,24 @@ def plan(  # noqa: PLR0913 - each is an option
     decider = find_metric(metric)
     checked = load_matrix(matrix)
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
-    settings = find_settings(checked, settings_id)
+    find_settings(checked, settings_id)  # one that there is
     engine = None
     if noise is not None:
         _refuse_both(row, noise)
         noise_known = Noise.named(noise)
     else:
-        row = _named(row)
-        look = NoiseRequest(
-            matrix=checked,
-            row=row,
-            workloads=(driven,),
-            settings=settings,
+        pilot = RowNoise(
+            row=_named(row),
+            workload=(driven.named,),
+            settings=settings_id,
             runs=samples,
             metric=decider.name,
             keeps=False,
         )
-        check_asked(look, (row,))
-        engine = detect()
-        with Store.open(store) as opened, Watch() as watch:
-            noise_known = noise_of(measure_noise(look, engine, opened, watch), decider)
+        scene = Scene(matrix=checked, workloads={driven.named: driven})
+        scene.refuse_impossible(pilot)
+        with this_machine(scene, Circumstances(store=store)) as lab:
+            engine, noise_known = lab.engine, noise_of(pilot.play(lab), decider)
     refuse_the_invisible(noise_known, forecast_request, driven.duration_s)
     options = SearchOptions(
         level=level,

@@ -7,6 +7,7 @@ are taken, and in which form the answer is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
 from inspect import Parameter, Signature
@@ -39,7 +40,7 @@ from dsharness.errors import UsageError
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from dsbisect.study_lab import Scene
+    from dsbisect.study_lab import Scene, ThisMachine
 
 
 HOW, WHERE = "How it is searched", "Where it is measured, and how it is told"
@@ -178,18 +179,23 @@ def ask(study: Study, around: Circumstances) -> None:
     follow_shared(document, around)
 
 
-def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "") -> None:
-    """Have this machine answer it, which a command may be told of, and tell the answer."""
+@contextmanager
+def this_machine(
+    scene: Scene, around: Circumstances, *, folder: bool = True
+) -> Iterator[ThisMachine]:
+    """Return this machine's lab, with what it does on standard error.
+
+    Without ``folder`` the default store is not in the working directory.
+    """
     from dsbisect.cli.search_progress import Events, WatchOfLabs
-    from dsbisect.study_answers import answered
     from dsbisect.study_lab import ThisMachine
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
     engine = detect()
     watch = Events() if around.events else WatchOfLabs()
-    with Store.open(around.store, folder=study.uses_folder) as store, watch as watcher:
-        lab = ThisMachine(
+    with Store.open(around.store, folder=folder) as store, watch as watcher:
+        yield ThisMachine(
             scene=scene,
             engine=engine,
             store=store,
@@ -197,6 +203,13 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
             relock=around.relock,
             keep=around.keep,
         )
+
+
+def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "") -> None:
+    """Have this machine answer it, which a command may be told of, and tell the answer."""
+    from dsbisect.study_answers import answered
+
+    with this_machine(scene, around, folder=study.uses_folder) as lab:
         if isinstance(study, Rows):
             findings = study.play(lab)
             tell = partial(tell_findings, study.request(scene), findings, command=command)

@@ -26,7 +26,7 @@ class SurveyTable:
         """Return the cells of a line."""
         outcome = result.outcome
         stages = ("yes" if reached else "no" for reached in outcome.reached)
-        facts = (str(column.read(outcome.facts) or "").replace(",", "") for column in self.facts)
+        facts = (str(column.read(outcome.facts) or "") for column in self.facts)
         before = " (before)" if result.known and outcome.seconds else ""
         return (
             result.source,

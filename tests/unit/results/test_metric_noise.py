@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import stdtrit
 from worlds import sample_of
 
-from dsbisect.noise_study import CONFIDENCE, PAIRS, POWER, noise_of, smallest_change
+from dsbisect.metric_noise import CONFIDENCE, PAIRS, POWER, noise_of, smallest_change
 
 TRIES = 1500
 

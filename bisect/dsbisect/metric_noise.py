@@ -1,109 +1,18 @@
-"""One row against itself: measured as a search measures two rows, so that only noise differs.
-
-How much each metric varies then, and what that hides, is the study's result.
-"""
+"""By how much each metric varies where a row was measured against itself, and what that hides."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pydantic import Field
 from scipy.special import nctdtrinc, stdtrit
 
-from dsbisect.rows_study import RowsAsked, row_lab
-from dsharness.containers.engine import Engine
-from dsharness.errors import InconclusiveError
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import METRICS
-from dsharness.model import Image, Sample, SystemName, Value
-from dsharness.progress import Progress
-from dslab.campaign_loop import CampaignOrder
-from dslab.candidates import RowSupply
-from dslab.laboratory import refuse_failed
-from dslab.watcher import Watcher
+from dsharness.model import Sample, Value
 from dsresults.compare.comparison_table import pairs
-from dsresults.store import Store
-from dssearch.planner import Rounds
-from dssearch.question import History, Question
-
-AGAIN = "-again"
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoiseRequest(RowsAsked):
-    """Which row to measure against itself, and how many runs of each side shall count."""
-
-    row: str
-    runs: int
-    keeps: bool = True  # a server from one turn to the next
-
-    @property
-    def line(self) -> tuple[str, str]:
-        return self.row, f"{self.row}{AGAIN}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwinSupply(RowSupply):
-    """The same row under a second name."""
-
-    twin: str
-
-    def image(self, candidate: str, progress: Progress) -> Image:
-        image = super().image(self._row(candidate), progress)
-        return image.model_copy(update={"candidate_id": candidate})
-
-    def system(self, candidate: str) -> SystemName:
-        return super().system(self._row(candidate))
-
-    def _row(self, candidate: str) -> str:
-        return candidate.removesuffix(AGAIN) if candidate == self.twin else candidate
-
-
-def measure_noise(
-    request: NoiseRequest, engine: Engine, store: Store, watcher: Watcher
-) -> list[Sample]:
-    """All runs of both sides; what was interrupted continues. Only whole valid pairs count."""
-    supply = TwinSupply(
-        engine=engine, matrix=request.matrix, relock=request.relock, twin=request.line[1]
-    )
-    with row_lab(
-        request, request.line, 1, engine=engine, store=store, watcher=watcher, supply=supply
-    ) as laboratory:
-        refuse_failed(laboratory)
-        order = CampaignOrder(
-            question=Question(
-                series_id=request.row,
-                line=request.line,
-                workload_id=request.workloads[0].id,
-                settings_id=request.settings.id,
-                metric=request.metric,
-            ),
-            workload=request.workloads[0],
-            search=whole_pairs(request.line, request.runs, keeps=request.keeps),
-            lab=laboratory,
-            store=store,
-            kind="measure",
-        )
-        return store.samples(campaign_id=order.run(watcher).id)
-
-
-def whole_pairs(line: Sequence[str], number: int, *, keeps: bool = True) -> Rounds:
-    """Turns until so many have two valid runs; InconclusiveError where one side fails again."""
-    first, second = line
-
-    def missing(history: History) -> int:
-        for name, why in history.failed.items():
-            raise InconclusiveError(
-                f"{name} cannot be measured against itself: {why}",
-                hint="remove the cause; the same command continues from the stored runs",
-            )
-        return number - len(pairs(history.of(first), history.of(second)))
-
-    return Rounds(missing=missing, keeps=keeps)
-
 
 PAIRS = 10  # of 20 runs
 CONFIDENCE = 0.95
