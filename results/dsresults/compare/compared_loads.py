@@ -197,7 +197,8 @@ def compared_sentences(compared: ComparedLoads) -> tuple[str, ...]:
 
 def _with_verb(boundary: Boundary) -> str:
     words = METRICS[boundary.metric].words
-    return sized(words, boundary) if words.verb else f"is {sized(words, boundary)}"
+    said = sized(words, boundary).rstrip(",")
+    return said if words.verb else f"is {said}"
 
 
 def _said(word: Word, loads: Sequence[ComparedLoad], margin_pct: float) -> str:
@@ -224,7 +225,7 @@ def factor_text(load: ComparedLoad) -> str:
     if boundary is None or boundary.effect is None:
         return ""
     if load.decider.words.verb or boundary.counts:
-        return sized(load.decider.words, boundary)
+        return sized(load.decider.words, boundary).rstrip(",")
     interval = ""
     if boundary.effect_interval:
         interval = f" ({' to '.join(map(significant, boundary.effect_interval))})"
