@@ -48,12 +48,13 @@ class OpenCampaigns:
     settings: str
     metric: str
     kind: CampaignKind
+    search_kind: CampaignKind = "rows"
     lab: SampleSource
     store: Store
     watcher: Watcher
     laboratory: Laboratory | None = None  # that of this lab, for more than runs
     errors: Mapping[str, CandidateError] = field(default_factory=dict)  # of what was prepared
-    campaigns: list[str] = field(default_factory=list)  # ids of those without a search
+    campaigns: list[str] = field(default_factory=list)  # their ids
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -112,14 +113,24 @@ class OpenCampaigns:
         rounds = Rounds(missing=missing, open_end=True, later=later)
         return self._samples(load, (row,), rounds, f"{self.kind}-{session_id()}")
 
-    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
-        """One campaign for each question; answers of an interrupted run are kept."""
+    def searched(
+        self, questions: Sequence[Asked], search_for: SearchFor, *, once: bool = False
+    ) -> list[Campaign]:
+        """One campaign for each question; answers of an interrupted run are kept.
+
+        ``once``: whatever is answered already is not asked again.
+        """
         campaigns: list[Campaign] = []
         for number, (_, workload) in enumerate(questions):
             search = search_for(workload, campaigns)
             order, *later = (
                 CampaignOrder(
-                    question=question, workload=load, search=search, lab=self.lab, store=self.store
+                    question=question,
+                    workload=load,
+                    search=search,
+                    lab=self.lab,
+                    store=self.store,
+                    kind=self.search_kind,
                 )
                 for question, load in questions[number:]
             )
@@ -127,12 +138,15 @@ class OpenCampaigns:
                 (campaign for order_later in later if (campaign := order_later.unfinished)), None
             )
             earlier = unfinished and order.answered_before(unfinished.started_at)
+            if once:
+                earlier = next(iter(order.answers[-1:]), None)
             if earlier and earlier.boundary and not order.unfinished:
                 self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
                 self.watcher.answered(earlier.boundary)
                 campaigns.append(earlier)
             else:
                 campaigns.append(order.run(self.watcher))
+        self.campaigns.extend(campaign.id for campaign in campaigns)
         return campaigns
 
     def profiled(

@@ -11,6 +11,7 @@ import typer
 from pydantic import Field, model_validator
 
 from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName
+from dsbisect.comparison_question import Compare
 from dsbisect.difference_question import Explain
 from dsbisect.study import Numbers, Phases, SearchStudy, Study, StudyKind
 from dsharness.errors import UsageError
@@ -383,5 +384,5 @@ class Schemes(Study):
 
 
 STUDIES: dict[StudyKind, type[Study]] = {
-    study.kind: study for study in (Rows, Levels, Sizes, Endurance, Schemes, Explain)
+    study.kind: study for study in (Rows, Levels, Sizes, Endurance, Schemes, Explain, Compare)
 }

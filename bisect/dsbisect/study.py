@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from dslab.laboratory import Laboratory
 
 StudyKind = Literal[
-    "commits", "rows", "measure", "levels", "sizes", "endurance", "schemes", "explain"
+    "commits", "rows", "measure", "levels", "sizes", "endurance", "schemes", "explain", "compare"
 ]
 KeptKind = Literal[
-    "levels", "sizes", "endurance", "schemes", "explain"
+    "levels", "sizes", "endurance", "schemes", "explain", "compare"
 ]  # its answer is more than its campaigns' answers
 KEPT: tuple[KeptKind, ...] = get_args(KeptKind)
 
@@ -59,6 +59,11 @@ class Study(BaseModel):
         return self.kind
 
     @property
+    def search_kind(self) -> CampaignKind:
+        """What campaigns of its searches are."""
+        return "rows"
+
+    @property
     def profiled(self) -> bool:
         """Whether both sides of what is found are profiled."""
         return False
@@ -66,6 +71,20 @@ class Study(BaseModel):
     def names(self, scene: Scene) -> tuple[str, ...]:
         """Return the rows that are measured."""
         raise NotImplementedError
+
+    def placed(self, scene: Scene) -> Self:
+        """Return the same with what it takes from where one stands."""
+        del scene
+        return self
+
+    @property
+    def uses_folder(self) -> bool:
+        """Whether the matrix and the store of the folder one stands in are its own."""
+        return True
+
+    def matrix_rows(self, scene: Scene) -> tuple[str, ...]:
+        """Return those of them that are rows of the matrix."""
+        return self.names(scene)
 
     def pairs(self, scene: Scene) -> bool:
         """Return whether two rows are measured at the same time, where that can be."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dsbisect import capacity
 from dsbisect.open_campaigns import (
@@ -33,7 +33,7 @@ from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemNam
 from dslab.campaign_loop import Answers, Together, asked_in_turn
 from dslab.candidates import check_loads
 from dslab.known_answers import UnansweredError
-from dslab.lab_conditions import default_workloads
+from dslab.lab_conditions import default_workloads, fitting_workloads
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
 from dslab.watcher import Watcher
@@ -96,8 +96,13 @@ class Runs(capacity.Runs, Protocol):
         """So many runs that follow each other on one server, whether they are valid or not."""
         ...
 
-    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
-        """The answer to each question; a search may know those before it."""
+    def searched(
+        self, questions: Sequence[Asked], search_for: SearchFor, *, once: bool = False
+    ) -> list[Campaign]:
+        """The answer to each question; a search may know those before it.
+
+        ``once``: whatever is answered already is not asked again.
+        """
         ...
 
     def profiled(
@@ -133,10 +138,11 @@ class Lab(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LabPart:
-    """A lab of some rows alone, with settings of their own."""
+    """A lab of some rows alone, with settings or a metric of their own."""
 
     rows: tuple[str, ...]
     settings: Settings
+    metric: str = ""  # that is looked at, where the study looks at several
 
 
 V = TypeVar("V", bound=Value)
@@ -148,6 +154,7 @@ class Scene:
 
     matrix: Matrix
     workloads: dict[str, Workload] = field(default_factory=dict)  # as they were read, by name
+    opened: dict[str, Any] = field(default_factory=dict)  # what a study has opened once
 
     def workload(self, name: str) -> Workload:
         """Return the workload of this name, as it was when it was read first."""
@@ -161,6 +168,10 @@ class Scene:
         series = find_series(self.matrix, self.matrix.defaults.series)
         return tuple(dict.fromkeys(row for line in chains(series) for row in line))
 
+    def fitting_workloads(self, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
+        """Return all of the matrix that these systems can answer."""
+        return fitting_workloads(self.matrix, systems)
+
     def usual_workloads(self, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
         """Return those of the matrix that these systems can answer."""
         loads = default_workloads(self.matrix, systems)
@@ -172,7 +183,7 @@ class Scene:
 
     def refuse_impossible(self, study: Study) -> tuple[Workload, ...]:
         """Return the loads; refuse what can never be built or measured, before anything starts."""
-        rows = tuple(find_row(self.matrix, name) for name in study.names(self))
+        rows = tuple(find_row(self.matrix, name) for name in study.matrix_rows(self))
         loads = study.loads(self)
         check_rows(self.matrix, rows)
         check_loads(self.matrix, rows, self.workloads.values(), self.settings(study))
@@ -206,8 +217,9 @@ class ThisMachine:
         with self.lab(study, *loads, part=part) as laboratory:
             runs = OpenCampaigns(
                 settings=part.settings.id if part else study.settings,
-                metric=study.decider,
+                metric=(part and part.metric) or study.decider,
                 kind=study.runs_kind,
+                search_kind=study.search_kind,
                 lab=laboratory,
                 store=self.store,
                 watcher=self.watcher,
@@ -240,7 +252,7 @@ class ThisMachine:
             matrix=self.scene.matrix,
             workloads=loads,
             settings=part.settings if part else self.scene.settings(study),
-            metric=study.decider,
+            metric=(part and part.metric) or study.decider,
             relock=self.relock,
             keep=self.keep,
         )
@@ -362,11 +374,14 @@ class AnsweredRuns:
         until = self.lab.until
         return [sample for sample in samples if until is None or sample.started_at <= until]
 
-    def searched(self, questions: Sequence[Asked], search_for: SearchFor) -> list[Campaign]:
+    def searched(
+        self, questions: Sequence[Asked], search_for: SearchFor, *, once: bool = False
+    ) -> list[Campaign]:
+        del once  # it knows nothing else
         campaigns: list[Campaign] = []
         for question, workload in questions:
             search = search_for(workload, campaigns)
-            campaigns.append(self.lab.answers(question, workload, search, "rows"))
+            campaigns.append(self.lab.answers(question, workload, search, self.study.search_kind))
         return campaigns
 
     def profiled(

@@ -132,10 +132,15 @@ def _made(content: Content) -> tuple[object, ...]:
 
 def default_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
     """Those of the matrix's own that all can answer; where there are none, the first that fits."""
-    systems = set(systems)
-    fit = tuple(load for load in matrix.workloads if all(_answers(s, load) for s in systems))
+    fit = fitting_workloads(matrix, systems)
     own = tuple(find_workload(matrix, name) for name in matrix.defaults.workloads)
     return tuple(load for load in own if load in fit) or fit[:1] or own
+
+
+def fitting_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
+    """Return those of the matrix that all these systems can answer."""
+    systems = set(systems)
+    return tuple(load for load in matrix.workloads if all(_answers(s, load) for s in systems))
 
 
 def _answers(system: SystemName, workload: Workload) -> bool:

@@ -15,7 +15,7 @@ class ExitCode(IntEnum):
     """Every status the command can end with; docs/exit-codes.md repeats this table."""
 
     OK = 0
-    NO = 1  # only where a command asks: the commit is bad, the packages are not to be shipped
+    NO = 1  # only where a command asks: the commit is bad, do not ship, it is slower
     USAGE = 2  # the command line could not be understood, or names what is not stored
     TOOL_MISSING = 4  # a program the lab drives is not installed
     ENGINE = 5  # podman or buildah does not work here

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from dsharness.measure.metric import Metric, Words
 from dsharness.model import Boundary, Counts
 
-NARROW = "\u202f"  # no-break, so that a number never spans two lines
-
 
 def significant(value: float) -> str:
     """Three significant digits, never in exponent form; from thousands on all digits are kept."""
@@ -24,7 +22,7 @@ def significant(value: float) -> str:
 
 def whole(value: float) -> str:
     """An exact count with its thousands separated."""
-    return f"{round(value):,}".replace(",", NARROW)
+    return f"{round(value):,}"
 
 
 def signed(exponent: float) -> str:

@@ -66,7 +66,8 @@ class WorldMachine(ThisMachine):
         )
         runs = OpenCampaigns(
             settings=part.settings.id if part else study.settings,
-            metric=study.decider, kind=study.runs_kind,
+            metric=(part and part.metric) or study.decider, kind=study.runs_kind,
+            search_kind=study.search_kind,
             lab=self.benches[-1], store=self.store, watcher=self.watcher, errors=errors,
         )  # fmt: skip
         self.opened[key] = runs

@@ -55,17 +55,28 @@ def show(
     identity: Annotated[
         str, typer.Argument(metavar="ID", help="A campaign, finding, sample or image key.")
     ],
+    second: Annotated[
+        str | None,
+        typer.Argument(metavar="CAMPAIGN", help="Another campaign.", show_default=False),
+    ] = None,
     *,
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a campaign with its samples, a finding, a sample with its log, or an image's manifest.
 
+    Of two campaigns: side by side, with a warning for all that makes them hard to compare.
+
     Example: dsbisect results show 3f2a9c1e77d04b56 --json
+
+    Example: dsbisect results show 3f2a9c1e 77d04b56
     """
     from dsharness.model import Campaign
     from dsresults.store import Store
 
+    if second is not None:
+        _show_pair(identity, second, store, as_json=as_json)
+        return
     with Store.open(store, create=False) as opened:
         identity = opened.whole_id(identity)
         record = _find(opened, identity)
@@ -79,6 +90,30 @@ def show(
     _print_fields(record.model_dump(mode="json"))
     if samples:
         _print_table([_sample_line(sample) for sample in samples])
+
+
+def _show_pair(first: str, second: str, store: str | None, *, as_json: bool) -> None:
+    from dsharness.plain_text import plain
+    from dsresults.compare.run_pair import pair_text, run_pair
+    from dsresults.store import Store
+
+    with Store.open(store, create=False) as opened:
+        runs = [_campaign(opened, name) for name in (first, second)]
+        sides = [(run, opened.samples(campaign_id=run.id)) for run in runs]
+    pair = run_pair(*sides)
+    if as_json:
+        typer.echo(pair.model_dump_json(indent=2))
+    else:
+        typer.echo("\n".join(map(plain, pair_text(pair))))
+
+
+def _campaign(opened: Store, name: str) -> Campaign:
+    campaign = opened.campaign(opened.whole_id(name))
+    if campaign is None:
+        raise UsageError(
+            f"{opened} holds no campaign {name!r}", hint="`dsbisect results list` shows them"
+        )
+    return campaign
 
 
 @app.command("export")

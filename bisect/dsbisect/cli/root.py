@@ -255,9 +255,9 @@ COMMANDS = {
         "machines.",
     ),
     "compare": Lazy(
-        place="stored_runs:compare",
-        summary="Show two runs side by side, with a warning for all that makes them hard to "
-        "compare.",
+        place="study_command:compare",
+        summary="Compare two of anything under every load of a suite: in what is the second one "
+        "slower.",
     ),
     "log": Lazy(
         place="replay:log",

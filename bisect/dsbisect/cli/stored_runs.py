@@ -1,18 +1,14 @@
-"""`history` and `compare`: what the store knows of a candidate, and of two runs."""
+"""`history`: what the store knows of a candidate."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dsbisect.cli.common_options import AsJson, StorePlace
 from dsharness.errors import UsageError
 from dsharness.plain_text import plain
-
-if TYPE_CHECKING:
-    from dsharness.model import Campaign
-    from dsresults.store import Store
 
 SHORT = 12  # digits by which a commit is called
 
@@ -51,36 +47,3 @@ def history(
         typer.echo(found.model_dump_json(indent=2))
     else:
         typer.echo("\n".join(map(plain, history_text(found))))
-
-
-def compare(
-    first: Annotated[str, typer.Argument(metavar="RUN", help="A campaign, or how its id begins.")],
-    second: Annotated[str, typer.Argument(metavar="RUN", help="Another one.")],
-    *,
-    store: StorePlace = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show two runs side by side, with a warning for all that makes them hard to compare.
-
-    Example: dsbisect compare 3f2a9c1e 77d04b56
-    """
-    from dsresults.compare.run_pair import pair_text, run_pair
-    from dsresults.store import Store
-
-    with Store.open(store, create=False) as opened:
-        runs = [_campaign(opened, name) for name in (first, second)]
-        sides = [(run, opened.samples(campaign_id=run.id)) for run in runs]
-    pair = run_pair(*sides)
-    if as_json:
-        typer.echo(pair.model_dump_json(indent=2))
-    else:
-        typer.echo("\n".join(map(plain, pair_text(pair))))
-
-
-def _campaign(opened: Store, name: str) -> Campaign:
-    campaign = opened.campaign(opened.whole_id(name))
-    if campaign is None:
-        raise UsageError(
-            f"{opened} holds no campaign {name!r}", hint="`dsbisect results list` shows them"
-        )
-    return campaign

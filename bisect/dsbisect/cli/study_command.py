@@ -31,6 +31,7 @@ from dsbisect.cli.common_options import (
     refuse_unread,
 )
 from dsbisect.cli.told_answers import tell_findings, tell_kept
+from dsbisect.comparison_question import Compare
 from dsbisect.difference_question import Explain
 from dsbisect.studies import Endurance, Levels, Rows, Schemes, Sizes
 from dsbisect.study import SearchStudy, Study
@@ -163,6 +164,9 @@ def ask(study: Study, around: Circumstances) -> None:
 
     refuse_unread(around.on, around.machines, around.class_name)
     scene = Scene(matrix=load_matrix(around.matrix))
+    study = study.placed(scene)
+    if not study.uses_folder:  # a commit's own matrix is not asked
+        scene = Scene(matrix=load_matrix(around.matrix, folder=False))
     scene.refuse_impossible(study)
     if around.on is None:
         ask_here(study, scene, around)
@@ -176,8 +180,13 @@ def ask(study: Study, around: Circumstances) -> None:
 
 
 @contextmanager
-def this_machine(scene: Scene, around: Circumstances) -> Iterator[ThisMachine]:
-    """Return this machine's lab, with what it does on standard error."""
+def this_machine(
+    scene: Scene, around: Circumstances, *, folder: bool = True
+) -> Iterator[ThisMachine]:
+    """Return this machine's lab, with what it does on standard error.
+
+    Without ``folder`` the default store is not in the working directory.
+    """
     from dsbisect.cli.search_progress import Events, WatchOfLabs
     from dsbisect.study_lab import ThisMachine
     from dsharness.containers.engine_probe import detect
@@ -185,7 +194,7 @@ def this_machine(scene: Scene, around: Circumstances) -> Iterator[ThisMachine]:
 
     engine = detect()
     watch = Events() if around.events else WatchOfLabs()
-    with Store.open(around.store) as store, watch as watcher:
+    with Store.open(around.store, folder=folder) as store, watch as watcher:
         yield ThisMachine(
             scene=scene,
             engine=engine,
@@ -200,7 +209,7 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
     """Have this machine answer it, which a command may be told of, and tell the answer."""
     from dsbisect.study_answers import answered
 
-    with this_machine(scene, around) as lab:
+    with this_machine(scene, around, folder=study.uses_folder) as lab:
         if isinstance(study, Rows):
             findings = study.play(lab)
             tell = partial(tell_findings, study.request(scene), findings, command=command)
@@ -210,4 +219,4 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
 
 
 levels, sizes, endurance = command_of(Levels), command_of(Sizes), command_of(Endurance)
-schemes, explain = command_of(Schemes), command_of(Explain)
+schemes, explain, compare = command_of(Schemes), command_of(Explain), command_of(Compare)

@@ -27,6 +27,8 @@ def tell_answer(answer: Answer, page: Path, *, as_json: bool) -> None:
     typer.echo(told)
     if answer.inconclusive:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+    if getattr(answer, "refused", False):  # only a comparison says no
+        raise typer.Exit(ExitCode.NO)
 
 
 def tell_commits(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from dsbisect.survey.probe import SourceResult
 from dsharness.products.seen_builds import Seen, SeenBuilds, seen_builds_of
 from dsresults.explainers import FactColumn, columns_of
-from dsresults.number_text import NARROW
 
 STAGES = ("source", "toolchain", "shows", "built", "starts", "answers")
 
@@ -27,7 +26,7 @@ class SurveyTable:
         """Return the cells of a line."""
         outcome = result.outcome
         stages = ("yes" if reached else "no" for reached in outcome.reached)
-        facts = (str(column.read(outcome.facts) or "").replace(NARROW, "") for column in self.facts)
+        facts = (str(column.read(outcome.facts) or "") for column in self.facts)
         before = " (before)" if result.known and outcome.seconds else ""
         return (
             result.source,

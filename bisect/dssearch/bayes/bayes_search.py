@@ -17,7 +17,14 @@ from typing import ClassVar
 import numpy as np
 
 from dssearch.bayes.answer import conclude, unanswerable
-from dssearch.bayes.answer_figures import builds_differ, odd_ones, ramp_range, strays, witnessed
+from dssearch.bayes.answer_figures import (
+    builds_differ,
+    odd_ones,
+    ramp_range,
+    strays,
+    visible_pct,
+    witnessed,
+)
 from dssearch.bayes.belief import Beliefs, Certainty, Tracks, believe, outlook
 from dssearch.bayes.effect_size import effects
 from dssearch.bayes.line_places import ends, moved
@@ -64,7 +71,7 @@ def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> 
     elif beliefs.ramped(certainty):
         checks.append(_ramp(beliefs))
     elif beliefs.refuted(certainty):
-        checks += [_odd_builds(beliefs), _inside(beliefs, certainty)]
+        checks += [_odd_builds(beliefs), _inside(beliefs, certainty), _unseen(beliefs, certainty)]
     checks.append(_alone(beliefs))
     if len(beliefs.line.names) <= survey_up_to:
         checks.append(_every_candidate(beliefs, certainty))
@@ -202,6 +209,18 @@ def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
         if name not in beliefs.failed and not _runs(beliefs, name):
             why = f"inside: does {name} cost the same as the ends?"
             yield FinalCheck(names=(name, names[beliefs.low]), why=why)
+
+
+def _unseen(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
+    """Yield the ends until as small a step as is wanted would have been seen.
+
+    Where builds of one source differ by more, no run can tell.
+    """
+    wanted = certainty.seen_pct
+    if wanted is None or beliefs.in_builds > math.log1p(wanted / 100):
+        return
+    if visible_pct(beliefs, certainty) > wanted:
+        yield FinalCheck(names=beliefs.ends, why=f"would {wanted:g} % have been seen?")
 
 
 def _every_candidate(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:

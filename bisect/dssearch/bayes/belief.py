@@ -37,6 +37,7 @@ class Certainty:
     unseen_odds: float = 0.5  # of a step of any one size, before "no difference" is answered
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
     smallest: float | None = None  # a log: instead of that, if you know what matters to you
+    seen_pct: float | None = None  # "no difference" waits until a step of this would have been seen
     inside: int = 0  # places between the ends that are measured before "no difference" is answered
     every: bool = False  # whether the search goes on for a second step when one is sure
     expected: float | None = None  # the log of a difference that someone reported
@@ -195,11 +196,14 @@ class Beliefs:
 
     def least(self, certainty: Certainty) -> float:
         """Return (17), the log of the smallest step that is looked for."""
-        posterior = self.posterior
-        builds = LEAST_IN_SCATTER * posterior.scatter
         if certainty.smallest is not None:
-            return max(certainty.smallest, builds)
-        return max(certainty.visible * posterior.noise, builds)
+            return max(certainty.smallest, self.in_builds)
+        return max(certainty.visible * self.posterior.noise, self.in_builds)
+
+    @property
+    def in_builds(self) -> float:
+        """The log of a step that cannot be told from what builds of one source differ by."""
+        return LEAST_IN_SCATTER * self.posterior.scatter
 
     def refuted(self, certainty: Certainty) -> bool:
         """Return (15), whether nothing looked for is there, and no size of it could hide."""

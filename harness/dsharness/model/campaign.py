@@ -124,7 +124,16 @@ class SearchChoice(Value):
 
 
 CampaignKind = Literal[
-    "rows", "commits", "measure", "levels", "sizes", "endurance", "schemes", "explain", "validate"
+    "rows",
+    "commits",
+    "measure",
+    "levels",
+    "sizes",
+    "endurance",
+    "schemes",
+    "explain",
+    "compare",
+    "validate",
 ]
 
 
@@ -222,6 +231,7 @@ FindingKind = Literal[
     "sizes",
     "endurance",
     "schemes",
+    "compare",
     "explain",
 ]
 

@@ -88,6 +88,11 @@ class Defaults(Value):
     profile: Identifier | None = Field(
         default=None, description="of `validate`; default: the workloads"
     )
+    suite: dict[Identifier, tuple[Identifier, ...]] = Field(
+        default_factory=dict,
+        description="what `compare` measures: workload -> metrics that it is judged by; the first "
+        "one decides how long it runs. Default: the workloads, by their CPU time",
+    )
 
 
 class PublishedSource(Value):

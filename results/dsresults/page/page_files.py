@@ -51,7 +51,8 @@ def write_page(folder: Path, name: str, page: Page, answer: Answer) -> Path:
     path = folder / f"{name}.html"
     html = html_of(page)  # before any file: a page that cannot be drawn leaves none
     facts = answer.model_dump_json(indent=2) + "\n"
-    write_files(folder, {f"{name}.json": facts, path.name: html})
+    further: Mapping[str, str] = getattr(answer, "files", {})
+    write_files(folder, {f"{name}.json": facts, path.name: html, **further})
     return path
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from dsharness.plain_text import plain
-from dsresults.number_text import NARROW
 from dsresults.page.page import (
     QUIET,
     Bullets,
@@ -42,7 +41,7 @@ def code(text: str) -> str:
 
 def words(text: str) -> str:
     """Return a text on one line that means itself; a name after @ mentions no account."""
-    line = " ".join(plain(text).replace(NARROW, " ").split())
+    line = " ".join(plain(text).split())
     return MARKS.sub(r"\\\1", line).replace("\\@", "@\u2060").replace("\\#", "#\u2060")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dsresults.number_text import NARROW
 from dsresults.page.page import (
     QUIET,
     Bullets,
@@ -34,8 +33,7 @@ def text_of(page: Page) -> str:
     lines += _parts(page.answer)
     for part in page.parts:
         lines += ("", *_part(part))
-    # Not every terminal's font has a narrow space, and a figure with one cannot be pasted.
-    text = "\n".join(lines).replace(NARROW, "")
+    text = "\n".join(lines)
     return re.sub(r"\n{3,}", "\n\n", _CONTROLS.sub("?", text)).strip("\n")
 
 
@@ -100,4 +98,4 @@ def _table(table: Table) -> Iterator[str]:
 
 def _words(cell: Content | Cell) -> str:
     words = plain_words(cell.content if isinstance(cell, Cell) else cell)
-    return " ".join(words.replace(NARROW, "").split())
+    return " ".join(words.split())

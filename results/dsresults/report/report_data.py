@@ -24,7 +24,7 @@ from dsresults.compare.latency_curves import OperationLatencies
 from dsresults.compare.self_checks import told
 from dsresults.compare.usage_courses import WorkloadUsage
 from dsresults.explainers import shown_columns
-from dsresults.number_text import NARROW, figure, interval_text, significant, sized
+from dsresults.number_text import figure, interval_text, significant, sized
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.reason import Reason
 from dsresults.tool_steps import ToolStep
@@ -174,8 +174,7 @@ def render_text(data: ReportData) -> str:
     for pair in data.profiles:
         if step := ToolStep.of(pair.tools):
             lines += ["", *_wrapped(f"{step.text}.", f"{pair.workload_id}: ")]
-    # Not every terminal's font has a narrow space, and a figure with one cannot be pasted.
-    return _CONTROLS.sub("?", "\n".join(lines).replace(NARROW, "")) + "\n"
+    return _CONTROLS.sub("?", "\n".join(lines)) + "\n"
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -75,6 +75,6 @@ def test_the_knee_of_a_row_and_nothing_is_measured_twice(tmp_path: Path) -> None
     assert stored_samples(tmp_path) == after
     lines = again.stdout.rstrip().splitlines()
     assert lines[-1] == "out/levels.html"
-    assert f"knee between {low['asked_per_s']:g}" in again.stdout.replace("\u202f", "")
+    assert f"knee between {low['asked_per_s']:g}" in again.stdout.replace(",", "")
     page = (tmp_path / "out/levels.html").read_text(encoding="utf-8")
     assert page.count("<polyline") == 3  # p50, p99 and the knee

@@ -73,7 +73,7 @@ def test_changed_bytes_are_refused_or_read(line: str, at: float, put: str, cut: 
 COMMANDS = (
     ("results", "list"), ("results", "list", "--json"), ("results", "show", "CAMPAIGN"),
     ("history", "debian-12"), ("history", "debian-12", "--json"),
-    ("compare", "CAMPAIGN", "OTHER"), ("log", "CAMPAIGN"),
+    ("results", "show", "CAMPAIGN", "OTHER"), ("log", "CAMPAIGN"),
     ("report", "CAMPAIGN", "--output", "OUT"),
     ("watch", "show"),
 )  # fmt: skip

@@ -85,16 +85,16 @@ def test_an_unknown_candidate_is_one_clear_error(place: Path) -> None:
 def test_two_runs_stand_next_to_each_other_with_what_differs(place: Path) -> None:
     with Store.open(place) as store:
         first, second = (campaign.id for campaign in store.campaigns())
-    text = run(place, "compare", first, second)
+    text = run(place, "results", "show", first, second)
     assert text.startswith("warning: workloads differ: bind-random (")
     assert re.search(r"^  debian-11: [\d.]+ ms \([\d.]+ ms to .*, then ", text, re.MULTILINE)
     assert "their samples lie apart" in text
-    told = json.loads(run(place, "compare", first, second, "--json"))
+    told = json.loads(run(place, "results", "show", first, second, "--json"))
     assert told["runs"] == [first, second]
     assert {each["candidate"] for each in told["candidates"]} == set(DEBIAN)
-    assert "warning" not in run(place, "compare", first, first)
+    assert "warning" not in run(place, "results", "show", first, first)
     with pytest.raises(UsageError, match="holds no campaign 'nothing'"):
-        run(place, "compare", first, "nothing")
+        run(place, "results", "show", first, "nothing")
 
 
 def test_another_machine_other_settings_and_procedures_are_warned_of(place: Path) -> None:

@@ -16,11 +16,13 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 BIN = ROOT / ".venv/bin"
 ACTIONS = EXAMPLES / "github-actions/validate.yml"
+COMPARISON = EXAMPLES / "github-actions/compare.yml"
 GITLAB = EXAMPLES / "gitlab-ci/.gitlab-ci.yml"
 PACKIT = EXAMPLES / "packit/.packit.yaml"
 # Schemas that the checker brings along: no network.
 BY_SCHEMA = {
     ACTIONS: ("--builtin-schema", "vendor.github-workflows"),
+    COMPARISON: ("--builtin-schema", "vendor.github-workflows"),
     GITLAB: ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
 }
 
@@ -30,10 +32,14 @@ def read(path: Path) -> Any:
     return YAML(typ="safe", pure=True).load(path)
 
 
-MISTAKES = {ACTIONS: ("runs-on:", "run-on:"), GITLAB: ("exit_codes: [20]", "exit_codes: [no]")}
+MISTAKES = {
+    ACTIONS: ("runs-on:", "run-on:"),
+    COMPARISON: ("runs-on:", "run-on:"),
+    GITLAB: ("exit_codes: [20]", "exit_codes: [no]"),
+}
 
 
-@pytest.fixture(scope="module", params=BY_SCHEMA, ids=lambda path: path.parent.name)
+@pytest.fixture(scope="module", params=BY_SCHEMA, ids=lambda path: path.name)
 def problem_files(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[set[Path], Path, Path]:
@@ -64,10 +70,11 @@ def test_a_mistake_in_a_pipeline_is_seen(problem_files: tuple[set[Path], Path, P
 
 def scripts() -> dict[str, str]:
     """The shell text of every step."""
-    steps = [step for job in read(ACTIONS)["jobs"].values() for step in job["steps"]]
     found = {
-        f"actions {step['name']}": f"#!/bin/bash\nset -e\n{step['run']}"
-        for step in steps
+        f"{path.stem} {step['name']}": f"#!/bin/bash\nset -e\n{step['run']}"
+        for path in (ACTIONS, COMPARISON)
+        for job in read(path)["jobs"].values()
+        for step in job["steps"]
         if "run" in step
     }
     for name, job in read(GITLAB).items():

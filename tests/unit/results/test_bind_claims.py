@@ -57,9 +57,9 @@ def test_the_first_sentence_says_which_side_holds() -> None:
     found = judge(RATE_3X, [figures(old, new)])
     assert found.answer == (
         "It depends on the number of distinct users: compared with old, new is 20.0 times slower "
-        "with 1 user, 2.50 times faster with 1\u202f000 users."
+        "with 1 user, 2.50 times faster with 1,000 users."
     )
-    assert found.ours == "new: 20.0 times with 1 user, 0.400 times with 1\u202f000"
+    assert found.ours == "new: 20.0 times with 1 user, 0.400 times with 1,000"
 
 
 def test_time_and_rate_of_a_closed_loop_cannot_differ() -> None:
@@ -85,8 +85,8 @@ def test_the_first_slower_release_changes_with_the_users() -> None:
     )
     found = judge(asked, [figures(*lines)])
     assert found.verdict is ClaimVerdict.DEPENDS
-    assert found.ours == "with 1 user b; with 1\u202f000 users c"
-    assert found.flips == ("between 1 and 1\u202f000 users",)
+    assert found.ours == "with 1 user b; with 1,000 users c"
+    assert found.flips == ("between 1 and 1,000 users",)
 
 
 @pytest.mark.parametrize(("cpus", "verdict"), [(1, "reproduced"), (2, "not reproduced")])
@@ -136,7 +136,7 @@ def test_spans_follow_the_users_and_flips_lie_between_them() -> None:
     assert [(span.first, span.last, span.holds) for span in spans] == [
         (1, 3, True), (5, 5, False), (1000, 1000, True),
     ]  # fmt: skip
-    assert flips_of(spans) == ("between 3 and 5 users", "between 5 and 1\u202f000 users")
+    assert flips_of(spans) == ("between 3 and 5 users", "between 5 and 1,000 users")
 
 
 def test_merged_figures_have_the_points_of_both() -> None:

@@ -56,7 +56,7 @@ def endured(*groups: list[Sample]) -> Endurance:
 
 def test_a_server_that_answers_everything_has_endured() -> None:
     found = endured([run(n) for n in range(10)], [run(n) for n in range(10, 14)])
-    assert found.answer == "endured: none of 7\u202f000 operations failed"
+    assert found.answer == "endured: none of 7,000 operations failed"
     first, second = found.phases
     assert (first.runs, first.unusable, first.failed, first.operations) == (10, 0, 0, 5000)
     assert first.mean_us == pytest.approx(360, rel=0.01)

@@ -58,7 +58,7 @@ def page(word: str = "word") -> Page:
         columns=("name", "size", "empty"),
         caption=f"table {word}",
         rows=[
-            (code(word), ("1\u202f000", quiet("900 to 1100")), ""),
+            (code(word), ("1,000", quiet("900 to 1100")), ""),
             Row(cells=((key(0), strong("other")), "2.5", ""), id="other"),
         ],
     )
@@ -102,9 +102,9 @@ because word
 section word
 said word
 table word
-  name   size
-  word   1000
-  other   2.5
+  name    size
+  word   1,000
+  other    2.5
 
   fact: slow word
   share: word
@@ -116,7 +116,7 @@ table word
     assert line_of(page()) == "headline word"
     markdown = markdown_of(page())
     assert markdown.startswith("# title word\n\nabout word\n\n**headline word**\n\nbecause word\n")
-    assert "| name | size | empty |\n|---|---|---|\n| `word` | 1 000 |  |\n" in markdown
+    assert "| name | size | empty |\n|---|---|---|\n| `word` | 1,000 |  |\n" in markdown
     assert "- [word](https://example.org/)" in markdown
     for form in (text_of(page()), markdown):
         assert not re.search("how to read|hidden|folded|900 to|A chart|drawn", form)

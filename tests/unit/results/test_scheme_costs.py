@@ -13,7 +13,6 @@ from dsresults.explainers.scheme_costs import (
     scheme_costs,
     users_for,
 )
-from dsresults.number_text import NARROW
 
 SHA512 = {"password-scheme": "PBKDF2-SHA512", "password-rounds": 110_000}
 
@@ -48,7 +47,7 @@ def test_each_scheme_is_set_against_the_default() -> None:
     assert default.default
     assert (default.cpu_ms, default.cpu_ms_range, default.of_default) == (41.0, (38.0, 44.0), 1.0)
     assert default.cost == "41.0 ms (38.0 to 44.0)"
-    assert default.stored_as == f"PBKDF2-SHA512, 110{NARROW}000 rounds"
+    assert default.stored_as == "PBKDF2-SHA512, 110,000 rounds"
     assert lines["SSHA512"].of_default == pytest.approx(0.05)
     assert lines["CLEAR"].per_cpu_s == 1000
 
@@ -59,7 +58,7 @@ def test_what_the_missing_rounds_would_cost_is_computed_without_the_rest_of_a_bi
         measured("CLEAR", {}, 1.0, readable=True), measured("PBKDF2-SHA512", SHA512, 41.0)
     )["PBKDF2-SHA512"]
     assert line.recommended_ms == pytest.approx(1 + 2 * 40)
-    rounds = f"220{NARROW}000 rounds"
+    rounds = "220,000 rounds"
     assert line.verdict == (
         f"below {rounds} of PBKDF2-HMAC-SHA512; about 81.0 ms at {rounds} (computed)"
     )
@@ -69,8 +68,8 @@ def test_what_the_missing_rounds_would_cost_is_computed_without_the_rest_of_a_bi
 @pytest.mark.parametrize(
     ("name", "facts", "accepted", "words"),
     [
-        ("PBKDF2-SHA512", {"rounds": 220_000}, True, "at least 220 000 rounds"),
-        ("PBKDF2_SHA256", {"rounds": 599_999}, False, "below 600 000 rounds of PBKDF2-HMAC-SHA256"),
+        ("PBKDF2-SHA512", {"rounds": 220_000}, True, "at least 220,000 rounds"),
+        ("PBKDF2_SHA256", {"rounds": 599_999}, False, "below 600,000 rounds of PBKDF2-HMAC-SHA256"),
         ("PBKDF2", {"rounds": 1_400_000}, True, "PBKDF2-HMAC-SHA1, for old systems only"),
         ("SSHA512", {}, False, "a fast hash"),
         ("CRYPT-YESCRYPT", {}, None, "not named by OWASP"),
@@ -81,7 +80,7 @@ def test_owasp_judges_what_is_stored(
 ) -> None:
     line = judged(name, **facts)
     assert line.accepted is accepted
-    assert words in line.verdict.replace(NARROW, " ")
+    assert words in line.verdict
 
 
 def test_memory_counts_with_the_rounds() -> None:

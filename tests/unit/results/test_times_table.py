@@ -66,7 +66,7 @@ def page(pair: ProfilePair) -> str:
 def test_page_and_markdown_have_the_table_and_the_remark() -> None:
     html = page(PAIR)
     assert "in a thread" in html
-    assert "Search: notes=U on 0, then 1 000 answers." in html.replace("\u202f", " ")
+    assert "Search: notes=U on 0, then 1,000 answers." in html
     assert "SRCH of new &lt;b&gt;" in html
     text = render_markdown(report_data(MATRIX, (), (), {}, (PAIR,)))
     assert "| search | from request to answer | 100 |" in text

@@ -115,7 +115,7 @@ def test_ports_bound_the_connections_of_one_address(seen, verdict: str) -> None:
 
 
 def test_the_published_rate_is_computed_from_the_time_that_was_measured() -> None:
-    assert judge(LIMIT, [ports(waits_s=60.0)]).ours.startswith("1\u202f075 a second")
+    assert judge(LIMIT, [ports(waits_s=60.0)]).ours.startswith("1,075 a second")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_tool_is_compared_with_its_fewest_workers() -> None:
     assert judge(asked, [near.model_copy(update={"cpu_us": 400})]).verdict == "not reproduced"
     held_up = judge(asked, [near.model_copy(update={"cpu_us": 600})])
     assert held_up.verdict == "depends on", "a faster server would tell"
-    assert held_up.flips == ("at a server that answers 2\u202f100 a second (computed)",)
+    assert held_up.flips == ("at a server that answers 2,100 a second (computed)",)
     starved = near.model_copy(update={"reference": 600, "cpu_us": 160})
     assert judge(asked, [starved]).verdict == "inconclusive", "of this machine, not of the tools"
     missing = judge(asked, [ToolFigures(arm="r", missing="no module named locust")])

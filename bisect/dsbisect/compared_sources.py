@@ -1,0 +1,155 @@
+"""Two sources to compare: revisions of a repository, a pull request, or a patch on a revision.
+
+Both are built with one toolchain and filled in the same way, so that a difference is their own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dsbisect.commits.commit_candidates import SourceSupply
+from dsbisect.commits.commits_request import SHORT, CommitsRequest, surroundings_of, tree_of
+from dsbuilds.edits.edit import Patch
+from dsbuilds.edits.patch_file import user_patches
+from dsbuilds.history.relevant_files import server_key
+from dsbuilds.history.repository import Repository
+from dsbuilds.sources.source_tree import Tree
+from dsharness.containers.engine import Engine
+from dsharness.errors import UsageError
+from dsharness.model import Settings, SystemName, Value
+from dsharness.products import source_system
+
+if TYPE_CHECKING:
+    from dsbisect.comparison_question import Compare
+    from dsbisect.study_lab import Scene
+
+PULL = re.compile(r"(?:pull/|#)(?P<number>\d{1,9})")
+
+
+class ComparedSides(Value):
+    """What both sides are called, and what a reader should know of them."""
+
+    names: tuple[str, str]
+    titles: tuple[str, str]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSources:
+    """Both, as they are built."""
+
+    request: CommitsRequest
+    repository: Repository
+    names: tuple[str, str]
+    titles: tuple[str, str]
+    trees: tuple[Tree, Tree]
+    patched: Path | None = None  # what is applied to the second one alone
+
+    @classmethod
+    def of(cls, study: Compare, scene: Scene) -> TwoSources:
+        """Open the repository, and find both; UsageError where they make the same server."""
+        assert study.repository is not None  # noqa: S101 - asked by a study that names one
+        repository = Repository.open(study.repository)
+        first, second = _ends(repository, study.first, study.second or study.first)
+        if study.patch is not None and study.second is None:
+            return cls._of_patch(study, scene, repository, first)
+        hashes = (first, second)
+        trees = tree_of(repository, first), tree_of(repository, second)
+        if server_key(trees[0].listing()) == server_key(trees[1].listing()):
+            raise UsageError(
+                f"{study.first} and {study.second} make the same server",
+                hint="nothing that it is made of differs between them",
+            )
+        return cls(
+            request=_request(study, scene, *hashes),
+            repository=repository,
+            names=(first[:SHORT], second[:SHORT]),
+            titles=(_title(study.first, first), _title(study.second or "", second)),
+            trees=trees,
+        )
+
+    @classmethod
+    def _of_patch(
+        cls, study: Compare, scene: Scene, repository: Repository, revision: str
+    ) -> TwoSources:
+        tree = tree_of(repository, revision)
+        assert study.patch is not None  # noqa: S101 - asked above
+        title = f"{study.first} with {study.patch.name}"
+        return cls(
+            request=_request(study, scene, revision, revision),
+            repository=repository,
+            names=(revision[:SHORT], f"{revision[:SHORT]}-patched"),
+            titles=(_title(study.first, revision), title),
+            trees=(tree, replace(tree, origin=f"{tree.origin} with {study.patch.name}")),
+            patched=study.patch,
+        )
+
+    @property
+    def system(self) -> SystemName:
+        """What serves both."""
+        return source_system(self.repository.product(self.request.bad))
+
+    @property
+    def sides(self) -> ComparedSides:
+        return ComparedSides(
+            names=self.names,
+            titles=self.titles,
+            notes=surroundings_of(self.request, self.trees).notes,
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """Those that were asked for, with a database that both can have."""
+        return surroundings_of(self.request, self.trees).settings
+
+    def supply(self, engine: Engine) -> SourceSupply:
+        """Return what builds them."""
+        own = user_patches((self.patched,)) if self.patched else ()
+
+        def patches(tree: Tree) -> tuple[Patch, ...]:
+            return own if tree.origin == self.trees[1].origin else ()
+
+        supply = SourceSupply(
+            engine=engine,
+            matrix=self.request.matrix,
+            toolchains=surroundings_of(self.request, self.trees).toolchains,
+            patches=patches,
+        )
+        for name, tree in zip(self.names, self.trees, strict=True):
+            supply.add(name, tree)
+        return supply
+
+
+def _request(study: Compare, scene: Scene, first: str, second: str) -> CommitsRequest:
+    return CommitsRequest(
+        matrix=scene.matrix,
+        workload=scene.matrix.workloads[0],  # what is built does not depend on it
+        settings=scene.settings(study),
+        repository=study.repository or "",
+        good=first,
+        bad=second,
+        toolchain=study.toolchain,
+    )
+
+
+def _ends(repository: Repository, first: str, second: str) -> tuple[str, str]:
+    """Both as hashes; against a pull request the first one is where that parted from it."""
+    base, tip = (repository.revision(_spelled(name)) for name in (first, second))
+    if PULL.fullmatch(second) and not repository.is_ancestor(base, tip):
+        base = repository.git.must(
+            "merge-base", base, tip, what=f"find where {second} parted from {first}"
+        ).strip()
+    return base, tip
+
+
+def _spelled(name: str) -> str:
+    """As git calls it: `pull/7665` is a pull request's head."""
+    match = PULL.fullmatch(name)
+    return f"refs/pull/{match['number']}/head" if match else name
+
+
+def _title(name: str, revision: str) -> str:
+    return name if revision.startswith(name) else f"{name} ({revision[:SHORT]})"

@@ -1,0 +1,184 @@
+"""What is asked of two rows or two sources: in what is the second one slower.
+
+What plays it is imported when it is played: `--help` imports this module.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+
+import typer
+from pydantic import Field, model_validator
+
+from dsbisect.cli.common_options import Toolchain, outside
+from dsbisect.study import Study, StudyKind
+from dsharness.errors import UsageError
+
+if TYPE_CHECKING:
+    from dsbisect.compared_sources import TwoSources
+    from dsbisect.study_lab import Answer, Lab, Scene, ThisMachine
+    from dsharness.model import CampaignKind, Value, Workload
+    from dslab.candidates import Supply
+
+
+class Compare(Study):
+    """Compare two of anything under every load of a suite: in what is the second one slower.
+
+    Each is a row; or, in a repository, a revision, a release such as 3.1.2, or a pull request,
+    which is compared with where it parted. Status 1: slower by more than --margin under a load.
+
+    Example: dsbisect compare debian-12 debian-13
+
+    Example: dsbisect compare 3.1.1 3.1.2 --repo ~/src/server
+
+    Example: dsbisect compare main pull/7665 --workload bind-one --margin 2
+
+    Example: dsbisect compare HEAD --patch fix.patch
+    """
+
+    kind: ClassVar[StudyKind] = "compare"
+    alone: ClassVar[str] = "its loads need several labs"
+
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIRST",
+            help="What is compared with: a row (`dsbisect list rows` has all), or a revision.",
+            show_default=False,
+        ),
+    ]
+    second: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SECOND",
+            help="What may be slower; with --patch it is left out.",
+            show_default=False,
+        ),
+    ] = None
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            "--repo",
+            help="Checkout, bare repository or URL; it is only read. Default: the one that you "
+            "stand in, unless both are rows.",
+            show_default=False,
+        ),
+    ] = None
+    patch: Annotated[
+        Path | None,
+        typer.Option("--patch", help="Compare FIRST with itself and this patch file, -p1."),
+    ] = None
+    toolchain: Toolchain = None
+    workload: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--workload",
+            help="Repeatable: only this load, or a YAML file with one; W@N: with N users. Default: "
+            "the matrix's suite, as far as both can answer it.",
+        ),
+    ] = ()
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric", help="That every --workload is judged by. Default: those of the suite."
+        ),
+    ] = None
+    margin: Annotated[
+        float,
+        Field(gt=0, le=100),
+        typer.Option("--margin", help="What is less, in per cent, is the same."),
+    ] = 5.0
+    max_runs: Annotated[
+        int,
+        Field(ge=4, le=2000),
+        typer.Option("--max-runs", help="Of both rows under one load, at most."),
+    ] = 80
+    minutes: Annotated[
+        float | None,
+        Field(gt=0, le=10_080),
+        typer.Option(
+            "--minutes",
+            help="For all runs, shared out evenly: what is not told by then stays open.",
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _two_rows(self) -> Self:
+        if self.first == self.second:
+            raise UsageError(
+                f"{self.first} is both of them: they are the same",
+                hint="`dsbisect doctor --noise` measures a row against itself",
+            )
+        if (self.second is None) == (self.patch is None):
+            raise UsageError(
+                "nothing to compare with" if self.second is None else "--patch with two revisions",
+                hint="name two of them, or one and --patch FILE",
+            )
+        if self.metric is not None and not self.workload:
+            raise UsageError(
+                f"--metric {self.metric} needs a --workload",
+                hint="the suite has metrics of its own for each load",
+            )
+        return self
+
+    @property
+    def search_kind(self) -> CampaignKind:
+        return "compare"
+
+    def placed(self, scene: Scene) -> Self:
+        """In a repository, what is no row is a revision of it."""
+        rows = {row.id for row in scene.matrix.rows}
+        named = {self.first} if self.second is None else {self.first, self.second}
+        if self.repository is not None or named <= rows or not Path(".git").exists():
+            return self
+        return self.model_copy(update={"repository": "."})
+
+    @property
+    def uses_folder(self) -> bool:
+        return self.repository is None or outside(self.repository)
+
+    def sources(self, scene: Scene) -> TwoSources | None:
+        """Return both, where they are sources of a repository; opened once."""
+        from dsbisect.compared_sources import TwoSources
+
+        if self.repository is None:
+            return None
+        if "sources" not in scene.opened:
+            scene.opened["sources"] = TwoSources.of(self, scene)
+        two_sources: TwoSources = scene.opened["sources"]
+        return two_sources
+
+    def names(self, scene: Scene) -> tuple[str, ...]:
+        sources = self.sources(scene)
+        return sources.names if sources else (self.first, self.second or "")
+
+    def matrix_rows(self, scene: Scene) -> tuple[str, ...]:
+        return () if self.repository else self.names(scene)
+
+    def supply(self, machine: ThisMachine) -> Supply | None:
+        sources = self.sources(machine.scene)
+        return sources.supply(machine.engine) if sources else None
+
+    def pairs(self, scene: Scene) -> bool:
+        del scene
+        return True
+
+    def questions(self, scene: Scene) -> int:
+        return len(self.loads(scene))
+
+    @classmethod
+    def answer_type(cls) -> type[Value]:
+        from dsresults.compare.compared_loads import ComparedLoads
+
+        return ComparedLoads
+
+    def loads(self, scene: Scene) -> tuple[Workload, ...]:
+        from dsbisect.compare_study import suite_of
+
+        return tuple(judged.load for judged in suite_of(self, scene))
+
+    def play(self, lab: Lab) -> Answer:
+        from dsbisect.compare_study import play_compare
+
+        return play_compare(self, lab)
