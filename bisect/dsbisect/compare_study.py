@@ -166,10 +166,10 @@ class ComparePlay:
 
     def _told(self, runs: Runs, judged: Judged) -> tuple[ComparedLoad, list[Sample]]:
         load, (decider, *others) = judged.load, judged.metrics
-        facts = {"workload_id": load.named, "title": load.title, "metric": decider}
+        compared = ComparedLoad(workload_id=load.named, title=load.title, metric=decider)
         if runs.failures:
             why = "; ".join(f"{row}: {reason}" for row, reason in runs.failures.items())
-            return ComparedLoad(**facts, why=why), []
+            return compared.model_copy(update={"why": why}), []
         question = Question(
             series_id=self.study.kind,
             line=self.sides.names,
@@ -186,15 +186,14 @@ class ComparePlay:
             _judged_by(replace(question, metric=metric), search, history) for metric in others
         ]
         before, after = (_usable(samples, name) for name in self.sides.names)
-        compared = ComparedLoad(
-            **facts,
-            boundary=campaign.boundary,
-            before=_median(before, shown_by(decider)),
-            after=_median(after, shown_by(decider)),
-            runs=min(len(before), len(after)),
-            also=tuple(boundary for boundary in boundaries if boundary and boundary.found),
-        )
-        return compared, samples
+        answer = {
+            "boundary": campaign.boundary,
+            "before": _median(before, shown_by(decider)),
+            "after": _median(after, shown_by(decider)),
+            "runs": min(len(before), len(after)),
+            "also": tuple(boundary for boundary in boundaries if boundary and boundary.found),
+        }
+        return compared.model_copy(update=answer), samples
 
     def _search(self, load: Workload, *, paired: bool) -> Bayes:
         study = self.study
