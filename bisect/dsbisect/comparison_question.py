@@ -130,9 +130,17 @@ class Compare(Study):
         """In a repository, what is no row is a revision of it."""
         rows = {row.id for row in scene.matrix.rows}
         named = {self.first} if self.second is None else {self.first, self.second}
-        if self.repository is not None or named <= rows or not Path(".git").exists():
+        if self.repository is not None or (named <= rows and self.patch is None):
             return self
-        return self.model_copy(update={"repository": "."})
+        if Path(".git").exists():
+            return self.model_copy(update={"repository": "."})
+        if named & rows and self.patch is None:
+            return self  # the other one is refused, with what it may have meant
+        raise UsageError(
+            f"{' and '.join(sorted(named))}: no rows of the matrix, and this folder is no "
+            "repository",
+            hint="`dsbisect list rows` has all rows; --repo PATH says whose revisions they are",
+        )
 
     @property
     def uses_folder(self) -> bool:

@@ -374,6 +374,8 @@ def _choices(draft: Draft) -> Iterator[tuple[KeyPath, str, str]]:
         yield ("defaults", "settings"), draft.defaults.settings, "settings"
         for index, name in enumerate(draft.defaults.workloads):
             yield ("defaults", "workloads", index), name, "workloads"
+        for name in draft.defaults.suite:
+            yield ("defaults", "suite", name), name, "workloads"
         if draft.defaults.profile is not None:
             yield ("defaults", "profile"), draft.defaults.profile, "profiles"
     if draft.tools is not None:

@@ -203,3 +203,8 @@ def test_what_is_no_row_is_a_revision_of_where_one_stands(
     assert not Compare(first="HEAD~1", second="HEAD").placed(scene).uses_folder
     rows = Compare(first=ROWS[0], second=ROWS[1]).placed(scene)
     assert (rows.repository, rows.uses_folder) == (None, True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"3\.1\.1 and 3\.1\.2: no rows .* no repository"):
+        Compare(first="3.1.1", second="3.1.2").placed(scene)
+    with pytest.raises(UsageError, match="no rows"):  # a row's patch is what `validate` judges
+        Compare(first=ROWS[0], patch=Path("a.patch")).placed(scene)

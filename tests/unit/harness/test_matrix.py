@@ -88,6 +88,11 @@ def test_the_sound_one_is_sound(tmp_path):
         ("series: s,", "series: sx,", "matrix.yaml:2: defaults.series: value 'sx': no such id"),
         ("workloads: [w]", "workloads: [v]", "defaults.workloads[0]: value 'v': no such id"),
         ("workloads: [w]", "workloads: []", "defaults.workloads: "),
+        (
+            "settings: default}",
+            "settings: default, suite: {v: [cost]}}",
+            "defaults.suite.v: value 'v': no such id",
+        ),
         ("settings: default", "settings: defualt", "Perhaps you meant 'default'."),
         (
             "ldclt: a",
