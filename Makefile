@@ -108,6 +108,10 @@ bench-faults: develop ## 60 random kills over real searches; BENCH="--rows 5 --c
 bench-code: develop ## how much code, how many words, how heavy the program; BENCH=--commit=REVISION
 	@$(BIN)/python benchmarks/code_size.py $(BENCH)
 
+.PHONY: bench-compare
+bench-compare: develop ## what `compare` names of made-up loads, and in how many runs; BENCH="--number 100"
+	@$(BIN)/python benchmarks/compared_pairs.py $(BENCH)
+
 .PHONY: bench-many
 bench-many: develop ## many machines, runs and samples: what steps and pages cost; what machines gain
 	@$(BIN)/python -m benchmarks.many $(BENCH)

@@ -135,6 +135,10 @@ class ComparePlay:
     def suite(self) -> tuple[Judged, ...]:
         return suite_of(self.study, self.lab.scene)
 
+    @property
+    def looks(self) -> int:
+        return sum(len(row.metrics) for row in self.suite)
+
     def answer(self) -> ComparedLoads:
         """Take one lab after the other, and in each one load after the other."""
         names, scene = self.sides.names, self.lab.scene
@@ -177,7 +181,7 @@ class ComparePlay:
             settings_id=self.study.settings,
             metric=decider,
         )
-        search = self._search(load, paired=runs.paired)
+        search = pair_search(self.study, load, self.looks, paired=runs.paired)
         (campaign,) = runs.searched([(question, load)], lambda *_: search, once=True)
         samples = self.lab.store.samples(campaign_id=campaign.id)
         turns = self.lab.store.turns(campaign_id=campaign.id)
@@ -195,20 +199,20 @@ class ComparePlay:
         }
         return compared.model_copy(update=answer), samples
 
-    def _search(self, load: Workload, *, paired: bool) -> Bayes:
-        study = self.study
-        options = SearchOptions(
-            max_runs=study.max_runs,
-            max_hours=None if study.minutes is None else study.minutes / 60 / len(self.suite),
-            smallest_pct=study.margin / 2,
-            paired=paired,
-        )
-        usual = options.search(load, belief=SOURCES if study.repository else INSTALLED)
-        assert isinstance(usual, Bayes)  # noqa: S101 - that is what options make
-        looks = sum(len(row.metrics) for row in self.suite)
-        surely = 1 - (1 - LEVEL_OF_ALL) / looks
-        certainty = replace(usual.certainty, real=surely, seen_pct=study.margin)
-        return replace(usual, certainty=certainty)
+
+def pair_search(study: Compare, load: Workload, looks: int, *, paired: bool) -> Bayes:
+    """Return how one load is told, of a suite with so many looks, each a load by a metric."""
+    options = SearchOptions(
+        max_runs=study.max_runs,
+        max_hours=None if study.minutes is None else study.minutes / 60 / looks,
+        smallest_pct=study.margin / 2,
+        paired=paired,
+    )
+    usual = options.search(load, belief=SOURCES if study.repository else INSTALLED)
+    assert isinstance(usual, Bayes)  # noqa: S101 - that is what options make
+    surely = 1 - (1 - LEVEL_OF_ALL) / looks
+    certainty = replace(usual.certainty, real=surely, seen_pct=study.margin)
+    return replace(usual, certainty=certainty)
 
 
 def next_command(study: Compare, matrix: Matrix, worst: ComparedLoad) -> str:
