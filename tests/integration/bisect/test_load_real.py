@@ -110,13 +110,19 @@ def shown(url: str, users: int, least: int) -> dict[str, Any]:
     return wait_until(look, Deadline.after(60), what="operations on the page")
 
 
+def is_of_neighbours(objection: str) -> bool:
+    """Whether other work on this machine took the load's CPU: another test may build an image."""
+    return "had too little CPU" in objection
+
+
 def test_a_second_worker_adds_its_rate(folder: Path) -> None:
     found = {}
     for workers in (1, 2):
         words = ("--workers", str(workers), "--rate", "100", "--minutes", "0.06", "--json")
         done = dsbisect(folder, *LOAD, *words)
-        assert done.returncode == 0, done.stderr + done.stdout
+        assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr + done.stdout
         found[workers] = figures(done.stdout)
+        assert all(map(is_of_neighbours, found[workers].objections)), done.stdout
     for workers, load in found.items():
         assert load.asked_per_s == 100 * workers
         assert load.operations == 360 * workers
@@ -143,7 +149,7 @@ def test_a_worker_that_is_killed_ends_the_load_and_is_named(engine: Engine, begu
     assert status == ExitCode.INCONCLUSIVE
     load = figures(said)
     assert [each.end for each in load.workers] == [WorkerEnd.STOPPED, WorkerEnd.DIED]
-    (why,) = load.objections
+    (why,) = (why for why in load.objections if not is_of_neighbours(why))
     assert why.startswith("worker 2 ended before its time: ")
     assert "load ended with status 137" in why
     log = Path(load.workers[1].log)
