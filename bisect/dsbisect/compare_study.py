@@ -54,10 +54,10 @@ class Judged:
     @property
     def key(self) -> tuple[object, ...]:
         """What is the same of all loads that one lab can take."""
-        made = (getattr(self.load.content, name, None) for name in ("plugins", "imported"))
+        content = self.load.content.model_dump_json()  # its answers depend on it
         decider = find_metric(self.metrics[0])
         way = decider.name if _counted_apart(decider.name) else ""
-        return self.load.tool, self.load.stopped, *made, decider.of_start, decider.of_age, way
+        return self.load.tool, self.load.stopped, content, decider.of_start, decider.of_age, way
 
 
 def _counted_apart(metric: str) -> bool:

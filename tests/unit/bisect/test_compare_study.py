@@ -55,6 +55,9 @@ def test_the_suite_has_each_load_that_both_can_answer() -> None:
     groups = list(labs_of(judged))
     assert sum(map(len, groups)) == len(judged)
     assert all(len({row.load.tool for row in group}) == 1 for group in groups)
+    # What a load expects to find is told by what its directory holds.
+    assert all(len({row.load.content.model_dump_json() for row in group}) == 1 for group in groups)
+    assert max(map(len, groups)) > 2
 
 
 def test_every_metric_of_the_shipped_suite_is_one() -> None:
