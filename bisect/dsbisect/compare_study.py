@@ -1,7 +1,7 @@
 """Two rows, or two sources, under every load of a suite: in what the second one is slower.
 
-Loads that one server can answer share a lab: its state is filled once, and pairs run next to each
-other. Each load ends when it is told; further metrics are judged by the runs that it took.
+Loads on the same content share a lab: its state is filled once, and pairs run next to each other.
+Each load ends when it is told; further metrics are judged by the runs that it took.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _sides(study: Compare, scene: Scene) -> ComparedSides:
 
 def _settings(study: Compare, scene: Scene) -> Settings:
     sources = study.sources(scene)
-    return sources.settings if sources else scene.settings(study)
+    return sources.surroundings.settings if sources else scene.settings(study)
 
 
 def labs_of(judged: Sequence[Judged]) -> Iterator[tuple[Judged, ...]]:

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dsbisect.commits.commit_candidates import SourceSupply
-from dsbisect.commits.commits_request import SHORT, CommitsRequest, surroundings_of, tree_of
+from dsbisect.commits.commits_request import (
+    SHORT,
+    CommitsRequest,
+    Surroundings,
+    surroundings_of,
+    tree_of,
+)
 from dsbuilds.edits.edit import Patch
 from dsbuilds.edits.patch_file import user_patches
 from dsbuilds.history.relevant_files import server_key
@@ -19,7 +26,7 @@ from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
-from dsharness.model import Settings, SystemName, Value
+from dsharness.model import SystemName, Value
 from dsharness.products import source_system
 
 if TYPE_CHECKING:
@@ -54,38 +61,31 @@ class TwoSources:
         assert study.repository is not None  # noqa: S101 - asked by a study that names one
         repository = Repository.open(study.repository)
         first, second = _ends(repository, study.first, study.second or study.first)
-        if study.patch is not None and study.second is None:
-            return cls._of_patch(study, scene, repository, first)
-        hashes = (first, second)
         trees = tree_of(repository, first), tree_of(repository, second)
-        if server_key(trees[0].listing()) == server_key(trees[1].listing()):
+        names = (first[:SHORT], second[:SHORT])
+        title = _title(study.second or "", second)
+        if study.patch is not None:
+            title = f"{study.first} with {study.patch.name}"
+            names = (names[0], f"{names[0]}-patched")
+            trees = trees[0], replace(trees[1], origin=f"{trees[1].origin} with {study.patch.name}")
+        elif server_key(trees[0].listing()) == server_key(trees[1].listing()):
             raise UsageError(
                 f"{study.first} and {study.second} make the same server",
                 hint="nothing that it is made of differs between them",
             )
         return cls(
-            request=_request(study, scene, *hashes),
+            request=_request(study, scene, first, second),
             repository=repository,
-            names=(first[:SHORT], second[:SHORT]),
-            titles=(_title(study.first, first), _title(study.second or "", second)),
+            names=names,
+            titles=(_title(study.first, first), title),
             trees=trees,
-        )
-
-    @classmethod
-    def _of_patch(
-        cls, study: Compare, scene: Scene, repository: Repository, revision: str
-    ) -> TwoSources:
-        tree = tree_of(repository, revision)
-        assert study.patch is not None  # noqa: S101 - asked above
-        title = f"{study.first} with {study.patch.name}"
-        return cls(
-            request=_request(study, scene, revision, revision),
-            repository=repository,
-            names=(revision[:SHORT], f"{revision[:SHORT]}-patched"),
-            titles=(_title(study.first, revision), title),
-            trees=(tree, replace(tree, origin=f"{tree.origin} with {study.patch.name}")),
             patched=study.patch,
         )
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """What both share; it takes a look into their files."""
+        return surroundings_of(self.request, self.trees)
 
     @property
     def system(self) -> SystemName:
@@ -94,16 +94,8 @@ class TwoSources:
 
     @property
     def sides(self) -> ComparedSides:
-        return ComparedSides(
-            names=self.names,
-            titles=self.titles,
-            notes=surroundings_of(self.request, self.trees).notes,
-        )
-
-    @property
-    def settings(self) -> Settings:
-        """Those that were asked for, with a database that both can have."""
-        return surroundings_of(self.request, self.trees).settings
+        notes = self.surroundings.notes
+        return ComparedSides(names=self.names, titles=self.titles, notes=notes)
 
     def supply(self, engine: Engine) -> SourceSupply:
         """Return what builds them."""
@@ -115,7 +107,7 @@ class TwoSources:
         supply = SourceSupply(
             engine=engine,
             matrix=self.request.matrix,
-            toolchains=surroundings_of(self.request, self.trees).toolchains,
+            toolchains=self.surroundings.toolchains,
             patches=patches,
         )
         for name, tree in zip(self.names, self.trees, strict=True):

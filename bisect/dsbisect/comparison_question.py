@@ -5,6 +5,7 @@ What plays it is imported when it is played: `--help` imports this module.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dsbisect.study_lab import Answer, Lab, Scene, ThisMachine
     from dsharness.model import CampaignKind, Value, Workload
     from dslab.candidates import Supply
+    from dsresults.compare.compared_loads import ComparedLoads
 
 
 class Compare(Study):
@@ -172,9 +174,6 @@ class Compare(Study):
         del scene
         return True
 
-    def questions(self, scene: Scene) -> int:
-        return len(self.loads(scene))
-
     @classmethod
     def answer_type(cls) -> type[Value]:
         from dsresults.compare.compared_loads import ComparedLoads
@@ -185,6 +184,12 @@ class Compare(Study):
         from dsbisect.compare_study import suite_of
 
         return tuple(judged.load for judged in suite_of(self, scene))
+
+    def refuses(self, answer: ComparedLoads) -> bool:
+        return answer.refused
+
+    def files(self, answer: ComparedLoads) -> Mapping[str, str]:
+        return answer.files
 
     def play(self, lab: Lab) -> Answer:
         from dsbisect.compare_study import play_compare

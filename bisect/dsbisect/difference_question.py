@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 from pydantic import Field
 
-from dsbisect.cli.common_options import Profiled
+from dsbisect.cli.common_options import Profiled, WorkloadNames
 from dsbisect.study import Study, StudyKind
 
 if TYPE_CHECKING:
@@ -32,14 +32,7 @@ class Explain(Study):
 
     fast: Annotated[str, typer.Argument(help="The row to start from.", show_default=False)]
     slow: Annotated[str, typer.Argument(help="The row that differs.", show_default=False)]
-    workload: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--workload",
-            help="Repeatable: a workload, or a YAML file with one; W@N: with N users. Default: the "
-            "matrix's that fit.",
-        ),
-    ] = ()
+    workload: WorkloadNames = ()
     runs: Annotated[
         int, Field(ge=3, le=1000), typer.Option("--runs", help="Of each arm that shall count.")
     ] = 8

@@ -68,7 +68,7 @@ def explained_loads(study: Explain, scene: Scene) -> tuple[Workload, ...]:
     """The workloads of which each is attributed by itself; UsageError where that cannot be."""
     common_parts(study, scene)
     systems = (scene.matrix.row(name).system for name in study.names(scene))
-    loads = tuple(map(scene.workload, study.workload)) or scene.usual_workloads(systems)
+    loads = scene.chosen_workloads(study.workload, systems)
     refuse_shares(loads)
     return loads
 

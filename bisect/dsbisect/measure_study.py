@@ -35,7 +35,7 @@ class RowRuns(Study):
 
     def loads(self, scene: Scene) -> tuple[Workload, ...]:
         systems = [scene.matrix.row(self.row).system]
-        loads = tuple(map(scene.workload, self.workload)) or scene.usual_workloads(systems)
+        loads = scene.chosen_workloads(self.workload, systems)
         refuse_shares(loads)
         return without_shares(loads, self.decider)  # that the metric says something of
 

@@ -124,7 +124,7 @@ def rows_request(study: Rows, scene: Scene) -> RowsRequest:
     return RowsRequest(
         matrix=matrix,
         series=series,
-        workloads=tuple(map(scene.workload, study.workload)) or scene.usual_workloads(systems),
+        workloads=scene.chosen_workloads(study.workload, systems),
         settings=scene.settings(study),
         metric=find_metric(study.metric).name,
         good=spelled["good"],

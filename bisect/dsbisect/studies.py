@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 import typer
 from pydantic import Field, model_validator
 
-from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName
+from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName, WorkloadNames
 from dsbisect.comparison_question import Compare
 from dsbisect.difference_question import Explain
 from dsbisect.study import Numbers, Phases, SearchStudy, Study, StudyKind
@@ -56,14 +56,7 @@ class Rows(SearchStudy):
     bad: Annotated[str | None, typer.Option("--bad", help="Row to end at; default: the last.")] = (
         None
     )
-    workload: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--workload",
-            help="Repeatable: a workload, or a YAML file with one; W@N: with N users. Default: the "
-            "matrix's that fit.",
-        ),
-    ] = ()
+    workload: WorkloadNames = ()
 
     @property
     def runs_kind(self) -> CampaignKind:

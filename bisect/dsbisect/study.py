@@ -116,6 +116,16 @@ class Study(BaseModel):
         """Return the type of its answers."""
         raise NotImplementedError
 
+    def refuses(self, answer: Any) -> bool:  # noqa: ANN401 - of a type of its own
+        """Return whether the answer is no, where a study asks whether something may be."""
+        del answer
+        return False
+
+    def files(self, answer: Any) -> Mapping[str, str]:  # noqa: ANN401
+        """Return further forms of an answer for its folder, by their names."""
+        del answer
+        return {}
+
     def loads(self, scene: Scene) -> tuple[Workload, ...]:
         """Return the load of each lab, in order; refuse what can never be measured."""
         raise NotImplementedError

@@ -85,7 +85,8 @@ class StudyAnswer:
     def write(self, folder: Path) -> Path:
         """Write its page, with the answer as JSON next to it; the page's path."""
         page = self.answer.page(self.profiles) if self.profiles else self.answer.page()
-        return write_page(folder, self.study.kind, page, self.answer)
+        further = self.study.files(self.answer)
+        return write_page(folder, self.study.kind, page, self.answer, further)
 
     def with_profiles(self, store: Store) -> StudyAnswer:
         return replace(self, profiles=stored_profiles(store, self.record.campaigns))

@@ -172,6 +172,12 @@ class Scene:
         """Return all of the matrix that these systems can answer."""
         return fitting_workloads(self.matrix, systems)
 
+    def chosen_workloads(
+        self, names: Iterable[str], systems: Iterable[SystemName]
+    ) -> tuple[Workload, ...]:
+        """Return those that are named; without a name the matrix's that these systems answer."""
+        return tuple(map(self.workload, names)) or self.usual_workloads(systems)
+
     def usual_workloads(self, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
         """Return those of the matrix that these systems can answer."""
         loads = default_workloads(self.matrix, systems)
@@ -259,7 +265,7 @@ class ThisMachine:
         with row_lab(
             rows_asked,
             part.rows if part else study.names(self.scene),
-            study.questions(self.scene),
+            len(loads) if part else study.questions(self.scene),
             duet=study.pairs(self.scene),
             engine=self.engine,
             store=self.store,

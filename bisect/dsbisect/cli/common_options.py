@@ -107,15 +107,14 @@ WorkloadId = Annotated[
         help="Workload to run, or a YAML file with one; W@N: with N users. Default: the matrix's.",
     ),
 ]
-WorkloadIds = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--workload",
-        help="Repeatable: a workload, or a YAML file with one; W@N: with N users. Default: the "
-        "matrix's that fit.",
-        show_default=False,
-    ),
-]
+_WORKLOADS = typer.Option(
+    "--workload",
+    help="Repeatable: a workload, or a YAML file with one; W@N: with N users. Default: the "
+    "matrix's that fit.",
+    show_default=False,
+)
+WorkloadIds = Annotated[list[str] | None, _WORKLOADS]
+WorkloadNames = Annotated[tuple[str, ...], _WORKLOADS]  # of a study
 # A test compares it with the real edits; importing those would take half a second.
 EDIT_HELP = (
     "Change the source by a named edit: "

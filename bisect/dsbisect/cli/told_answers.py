@@ -27,8 +27,6 @@ def tell_answer(answer: Answer, page: Path, *, as_json: bool) -> None:
     typer.echo(told)
     if answer.inconclusive:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
-    if getattr(answer, "refused", False):  # only a comparison says no
-        raise typer.Exit(ExitCode.NO)
 
 
 def tell_commits(
@@ -48,11 +46,13 @@ def tell_commits(
 
 
 def tell_kept(kept: StudyAnswer, output: Path | None, *, as_json: bool) -> None:
-    """Write the page and print the answer; exit with 20 if it is inconclusive."""
+    """Write the page and print the answer; exit with 20 if it is inconclusive, 1 if it is no."""
     from dsresults.report.report_source import default_folder
 
     page = kept.write(output or default_folder(kept.folder))
     tell_answer(kept.answer, page, as_json=as_json)
+    if kept.study.refuses(kept.answer):
+        raise typer.Exit(ExitCode.NO)
 
 
 def tell_findings(

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from dsharness.errors import DsbisectError, UsageError
 from dsharness.process.command import atomic_write, disk_error
@@ -46,12 +47,17 @@ def write_answer(folder: Path, name: str, answer: Answer) -> Path:
     return write_page(folder, name, answer.page(), answer)
 
 
-def write_page(folder: Path, name: str, page: Page, answer: Answer) -> Path:
+def write_page(
+    folder: Path,
+    name: str,
+    page: Page,
+    answer: Answer,
+    further: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
     """Write an answer with a page that says more than its own."""
     path = folder / f"{name}.html"
     html = html_of(page)  # before any file: a page that cannot be drawn leaves none
     facts = answer.model_dump_json(indent=2) + "\n"
-    further: Mapping[str, str] = getattr(answer, "files", {})
     write_files(folder, {f"{name}.json": facts, path.name: html, **further})
     return path
 
