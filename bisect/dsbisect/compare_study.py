@@ -78,6 +78,8 @@ def suite_of(study: Compare, scene: Scene) -> tuple[Judged, ...]:
         systems |= {sources.system} if sources else set()
         fit = {load.id for load in scene.fitting_workloads(systems)}
         chosen = [(name, names) for name, names in suite.items() if name in fit]
+        if not chosen:  # no suite, or none for such servers
+            chosen = [(load.named, ()) for load in scene.usual_workloads(systems)]
     judged = tuple(
         Judged(load=scene.workload(name), metrics=metrics)
         for name, names in chosen

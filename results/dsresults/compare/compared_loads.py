@@ -150,7 +150,9 @@ class ComparedLoads(Value):
             heading=(code(self.second), " against ", code(self.first)),
             about=(
                 counted(len(self.loads), "load"),
-                measured_between(self.measured_from, self.measured_until),
+                measured_between(self.measured_from, self.measured_until)
+                if self.measured_from
+                else "Nothing was measured",
             ),
             answer=[
                 Card(headline=headline, kind=kind),

@@ -60,6 +60,15 @@ def test_the_suite_has_each_load_that_both_can_answer() -> None:
     assert max(map(len, groups)) > 2
 
 
+def test_without_a_suite_the_usual_loads_are_measured() -> None:
+    defaults = MATRIX.defaults.model_copy(update={"suite": {}})
+    scene = Scene(matrix=MATRIX.model_copy(update={"defaults": defaults}))
+    judged = suite_of(compare(), scene)
+    assert [(row.load.id, row.metrics) for row in judged] == [
+        (name, ("cost",)) for name in defaults.workloads
+    ]
+
+
 def test_every_metric_of_the_shipped_suite_is_one() -> None:
     for metrics in MATRIX.defaults.suite.values():
         assert set(metrics) <= METRICS.keys()
@@ -134,6 +143,8 @@ def test_a_row_that_cannot_be_made_leaves_its_loads_unknown(store: Store) -> Non
     first, second = answer.loads
     assert (first.word, second.word) == (Word.SAME, Word.UNKNOWN)
     assert "did not become ready" in second.why
+    unmeasured = answer.model_copy(update={"measured_from": "", "measured_until": ""})
+    assert unmeasured.page().about[1] == "Nothing was measured"
 
 
 @pytest.mark.parametrize(
