@@ -17,7 +17,8 @@ from dsharness.yaml_files.yaml_source import Document, read_document
 
 FILE = "rows.yaml"
 LISTS = ("rows", "series", "workloads", "settings", "toolchains")
-LOADS = ("tools", "loads")  # where `loads` belongs
+# Keys whose entries come among those of the matrix: where each belongs.
+ENTRIES = {"loads": ("tools", "loads"), "suite": ("defaults", "suite")}
 
 
 def joined(document: Document, *, hint: str) -> Document:
@@ -44,7 +45,7 @@ def _unknown(names: Iterable[str]) -> Iterator[Problem]:
 
 def _read(path: Path, hint: str) -> Document:
     document = read_document(path, hint=hint)
-    keys = ("loads", *LISTS)
+    keys = (*ENTRIES, *LISTS)
     unknown = f"unknown key; allowed: {', '.join(keys)}"
     odd = [Problem(path=(key,), value=None, allowed=unknown) for key in {*document.data} - {*keys}]
     problems = [*document.findings, *odd]
@@ -54,7 +55,7 @@ def _read(path: Path, hint: str) -> Document:
 
 
 def _with(whole: Document, part: Document) -> Document:
-    """Lists are longer by those of the part, and its load tools are among the others."""
+    """Lists are longer by those of the part, and its entries are among the others."""
     data, places = dict(whole.data), dict(whole.places)
     shifts = dict[str, int]()
     for key in LISTS:
@@ -62,10 +63,11 @@ def _with(whole: Document, part: Document) -> Document:
         if isinstance(before, list) and isinstance(more, list):
             shifts[key] = len(before)
             data[key] = [*before, *more]
-    tools, more = data.get("tools"), part.data.get("loads", {})
-    loads = tools.get("loads", {}) if isinstance(tools, dict) else None
-    if isinstance(tools, dict) and isinstance(loads, dict) and isinstance(more, dict):
-        data["tools"] = {**tools, "loads": {**loads, **more}}
+    for key, (section, name) in ENTRIES.items():
+        values, more = data.get(section), part.data.get(key, {})
+        entries = values.get(name, {}) if isinstance(values, dict) else None
+        if isinstance(values, dict) and isinstance(entries, dict) and isinstance(more, dict):
+            data[section] = {**values, name: {**entries, **more}}
     for path, place in part.places.items():
         if (moved := _moved(path, shifts)) is not None:
             places[moved] = replace(place, file=part.path)
@@ -76,7 +78,7 @@ def _moved(path: KeyPath, shifts: dict[str, int]) -> KeyPath | None:
     match path:
         case (str(key), int(index), *rest) if key in shifts:
             return (key, index + shifts[key], *rest)
-        case ("loads", tool, *rest):
-            return (*LOADS, tool, *rest)
+        case (str(key), entry, *rest) if key in ENTRIES:
+            return (*ENTRIES[key], entry, *rest)
         case _:
             return None

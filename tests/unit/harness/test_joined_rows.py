@@ -35,6 +35,10 @@ def test_rows_of_a_product_come_after_those_of_the_matrix(tmp_path: Path) -> Non
     assert more.rows[len(alone.rows)].id == "debian-11-krb5"
     assert {one.id for one in more.series} - {one.id for one in alone.series} == {"krb5"}
     assert more.tools.loads == alone.tools.loads | {"krbload": "debian-13"}
+    assert set(more.defaults.suite) - set(alone.defaults.suite) == {
+        "kerberos-as",
+        "kerberos-preauth",
+    }
 
 
 def test_what_is_wrong_in_them_is_told_with_their_own_file(tmp_path: Path) -> None:
