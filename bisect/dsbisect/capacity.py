@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from dsharness.errors import InconclusiveError, UsageError
+from dsharness.measure.gate import starved
 from dsharness.measure.metrics import LATENCY, RATE, find_metric, refuse_unfit
 from dsharness.model import LdaploadWorkload, Sample, Workload
+from dsresults.compare.load_levels import refusal
 from dsresults.number_text import significant
 
 CAPACITY_RUNS = 5  # always, so that more runs of what follows keep its rates
 MOST_TIMES = 2.0  # of a row's capacity: then a run is twice as long as its schedule
 CONNECTIONS = 4.0  # times what Little's law asks: else operations wait in the load
+
+
+Counts = Callable[[Sample], bool]  # whether a run is one of those that were asked for
+
+
+def is_valid(sample: Sample) -> bool:
+    return sample.valid
+
+
+def is_fed(sample: Sample) -> bool:
+    """Whether its rate is the row's: it is valid, and nobody waited for a CPU that others had."""
+    return sample.valid and not starved(sample)
 
 
 class Runs(Protocol):
@@ -34,9 +48,15 @@ class Runs(Protocol):
         ...
 
     def valid(
-        self, load: Workload, rows: Sequence[str], number: int, later: int = 0
+        self,
+        load: Workload,
+        rows: Sequence[str],
+        number: int,
+        later: int = 0,
+        *,
+        counts: Counts = is_valid,
     ) -> list[Sample]:
-        """All samples of a load, when each row has so many valid runs or fails again."""
+        """All samples of a load, when each row has so many runs that count or fails again."""
         ...
 
 
@@ -79,10 +99,10 @@ class Capacity:
 
     @classmethod
     def of(cls, row: str, samples: Sequence[Sample]) -> Capacity:
-        """From the first valid runs; InconclusiveError where there is none."""
-        valid = [sample for sample in samples if sample.valid][:CAPACITY_RUNS]
+        """From the first runs that count; InconclusiveError where there is none."""
+        valid = list(filter(is_fed, samples))[:CAPACITY_RUNS]
         if not valid:
-            why = "; ".join(samples[-1].invalid) if samples else "it was not measured"
+            why = refusal(samples[-1]) if samples else "it was not measured"
             where = f" ({samples[-1].log})" if samples else ""
             raise InconclusiveError(
                 f"{row}: its capacity is not known, no closed loop run can be used: {why}{where}",
@@ -144,7 +164,7 @@ def _at_share(
     load: LdaploadWorkload, pct: float, ends: tuple[str, ...], runs: Runs
 ) -> LdaploadWorkload:
     ready = tuple(end for end in ends if end not in runs.failures) or ends
-    measured = runs.valid(closed_loop(load), ready, CAPACITY_RUNS)
+    measured = runs.valid(closed_loop(load), ready, CAPACITY_RUNS, counts=is_fed)
     capacity = capacities(ready, measured)
     slowest = min(ready, key=lambda end: capacity[end].per_s)
     per_s = capacity[slowest].per_s

@@ -6,7 +6,7 @@ An interrupted one begins again: its server has ended.
 
 from __future__ import annotations
 
-from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop, rounded_rate
+from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop, is_fed, rounded_rate
 from dsbisect.levels_study import at_rate
 from dsbisect.studies import Endurance
 from dsbisect.study_lab import Lab
@@ -40,7 +40,7 @@ def play_endurance(study: Endurance, lab: Lab) -> Endured:
     numbers = [max(1, round(length_s / slice_s)) for length_s in lengths_s]
     with lab.rows(study, load) as runs:
         runs.refuse_failed()
-        measured = runs.valid(load, (study.row,), CAPACITY_RUNS)
+        measured = runs.valid(load, (study.row,), CAPACITY_RUNS, counts=is_fed)
         capacity = Capacity.of(study.row, measured)
         top = study.rate or capacity.per_s * (study.top_pct or TOP_PCT) / 100
         rates = [rounded_rate(top * share / 100) for share, _ in study.phases]

@@ -14,6 +14,7 @@ from dsbisect.capacity import (
     capacities,
     closed_loop,
     connections_for,
+    is_fed,
     rounded_rate,
 )
 from dsbisect.studies import Levels
@@ -51,7 +52,7 @@ def play_levels(study: Levels, lab: Lab) -> LoadLevels:
     rows, load = study.rows, closed_loop(lab.scene.workload(study.workload))
     with lab.rows(study, load) as runs:
         runs.refuse_failed()
-        measured = runs.valid(load, rows, CAPACITY_RUNS)
+        measured = runs.valid(load, rows, CAPACITY_RUNS, counts=is_fed)
         capacity = capacities(rows, measured)
         rates = level_rates(study, min(row.per_s for row in capacity.values()))
         connections = connections_for(load, rates[-1], capacity.values())

@@ -68,10 +68,10 @@ def _machine(samples: Sequence[Sample]) -> str:
     if len(speeds) < 3:
         return ""
     logs = [math.log(speed) for speed in speeds]
-    stolen = max(sample.steal_pct for sample in samples)
+    taken = max(sample.others_pct for sample in samples)
     return (
         f"the machine's own speed varies by {100 * statistics.stdev(logs):.0f} %, "
-        f"at most {stolen:.1f} % of its time was taken by others"
+        f"at most {taken:.0f} % of its time was taken by others"
     )
 
 

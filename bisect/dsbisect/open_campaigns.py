@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from dsbisect.capacity import Counts, is_fed, is_valid
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.machine.host import session_id
 from dsharness.measure.metric import Metric
@@ -24,7 +25,7 @@ from dsresults.store import Store
 from dssearch.planner import Rounds
 from dssearch.question import History, Question, Search
 
-TRIES = 4  # runs that are not valid, one after the other
+TRIES = 4  # runs that do not count, one after the other
 
 
 Asked = tuple[Question, Workload]
@@ -76,10 +77,16 @@ class OpenCampaigns:
             raise error
 
     def valid(
-        self, load: Workload, rows: Sequence[str], number: int, later: int = 0
+        self,
+        load: Workload,
+        rows: Sequence[str],
+        number: int,
+        later: int = 0,
+        *,
+        counts: Counts = is_valid,
     ) -> list[Sample]:
-        """All samples of this load, when each row has so many valid runs or fails again."""
-        missing = valid_runs(rows, number, session_id())
+        """All samples of this load, when each row has so many runs that count or fails again."""
+        missing = valid_runs(rows, number, session_id(), counts)
         return self._samples(load, tuple(rows), Rounds(missing=missing, open_end=True, later=later))
 
     def in_turn(
@@ -90,7 +97,9 @@ class OpenCampaigns:
         runs = sum(len(rows) for _, rows in loads)
         for turn in range(1, number + 1):
             for index, (load, rows) in enumerate(loads):
-                samples[index] = self.valid(load, rows, turn, later=runs * (number - turn))
+                samples[index] = self.valid(
+                    load, rows, turn, later=runs * (number - turn), counts=is_fed
+                )
         return samples
 
     def whole_turns(
@@ -203,20 +212,20 @@ def runs_question(
 
 
 def valid_runs(
-    rows: Sequence[str], number: int, session: str | None = None
+    rows: Sequence[str], number: int, session: str | None = None, counts: Counts = is_valid
 ) -> Callable[[History], int]:
-    """How many turns are missing until each row has so many valid runs, or fails again.
+    """How many turns are missing until each row has so many runs that count, or fails again.
 
     A row that fails again and again is given up for one start of a lab, if that is named.
     """
 
     def missing(history: History) -> int:
-        valid = (
-            sum(sample.valid for sample in history.of(row))
+        counted = (
+            sum(map(counts, history.of(row)))
             for row in rows
-            if not gave_up(history.of(row), session)
+            if not gave_up(history.of(row), session, counts)
         )
-        return number - min(valid, default=number)
+        return number - min(counted, default=number)
 
     return missing
 
@@ -251,7 +260,9 @@ def whole_turns(
     return [turns[key] for key in sorted(turns) if len(turns[key]) == len(rows)]
 
 
-def gave_up(samples: Sequence[Sample], session: str | None = None) -> bool:
-    """Whether a row's latest runs all failed: those of a start of the lab, if that is named."""
+def gave_up(
+    samples: Sequence[Sample], session: str | None = None, counts: Counts = is_valid
+) -> bool:
+    """Whether none of a row's latest runs counts: those of a start of the lab, if that is named."""
     latest = [sample for sample in samples if session in {None, sample.session}][-TRIES:]
-    return len(latest) == TRIES and not any(sample.valid for sample in latest)
+    return len(latest) == TRIES and not any(map(counts, latest))

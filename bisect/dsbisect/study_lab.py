@@ -342,15 +342,24 @@ class AnsweredRuns:
             raise CandidateError(why or f"{row} could not be prepared")
 
     def valid(
-        self, load: Workload, rows: Sequence[str], number: int, later: int = 0
+        self,
+        load: Workload,
+        rows: Sequence[str],
+        number: int,
+        later: int = 0,
+        *,
+        counts: capacity.Counts = capacity.is_valid,
     ) -> list[Sample]:
         del later
-        return self._samples(load, tuple(rows), Rounds(missing=valid_runs(rows, number)))
+        missing = valid_runs(rows, number, counts=counts)
+        return self._samples(load, tuple(rows), Rounds(missing=missing))
 
     def in_turn(
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
     ) -> list[list[Sample]]:
-        asks = [partial(self.valid, load, rows, number) for load, rows in loads]
+        asks = [
+            partial(self.valid, load, rows, number, counts=capacity.is_fed) for load, rows in loads
+        ]
         return list(self.lab.together(asks))
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:

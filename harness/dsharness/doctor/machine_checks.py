@@ -65,7 +65,7 @@ def read_steal(seconds: float = 1.0) -> float:
     cpus = available_cpus()
     before = read_ticks(cpus)
     time.sleep(seconds)
-    return before.steal_pct_until(read_ticks(cpus))
+    return (read_ticks(cpus) - before).steal_pct
 
 
 def check_steal(percent: float) -> DoctorCheck:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -127,6 +127,15 @@ class UsageMeter:
         """Return the memory that its processes have now; OSError after the container has ended."""
         return sum(map(_resident_pages, self._pids())) * (os.sysconf("SC_PAGE_SIZE") // 1024)
 
+    def waits_ns(self) -> Mapping[str, int]:
+        """Return how long each thread has waited for a CPU so far; empty where nobody counts it."""
+        return {
+            file.parent.name: parse_wait_ns(lines[0])
+            for pid in self._pids()
+            for file in (PROC / pid).glob("task/*/schedstat")
+            if (lines := _lines(file))
+        }
+
     def _pids(self) -> Iterable[str]:
         if self.source == "proc":
             return map(str, process_tree(self.pid).pids)
@@ -135,6 +144,20 @@ class UsageMeter:
 
     def _text(self, name: str) -> str:
         return (self.path / name).read_text(encoding="utf-8")
+
+
+def parse_wait_ns(schedstat: str) -> int:
+    """Return the time that a thread could have run and had no CPU: the second of three numbers."""
+    return int(schedstat.split()[1])
+
+
+def waited_s(before: Mapping[str, int], after: Mapping[str, int]) -> float | None:
+    """Return how long threads waited, all together; None where nobody counts it.
+
+    One that came meanwhile counts whole, one that went counts nothing.
+    """
+    waits_ns = (wait_ns - before.get(thread, 0) for thread, wait_ns in after.items())
+    return sum(max(0, wait_ns) for wait_ns in waits_ns) / 1e9 if after else None
 
 
 def _resident_pages(pid: str) -> int:

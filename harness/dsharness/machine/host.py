@@ -24,6 +24,7 @@ from typing import Self
 
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
+from dsharness.machine.cgroups import TICK_S
 from dsharness.model import Machine
 
 
@@ -50,14 +51,27 @@ def available_cpus() -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuTicks:
-    """Ticks of some CPUs since boot."""
+    """Ticks of some CPUs, since boot or since another reading."""
 
     total: int
     steal: int
+    idle: int = 0
 
-    def steal_pct_until(self, later: CpuTicks) -> float:
-        passed = later.total - self.total
-        return 100.0 * (later.steal - self.steal) / passed if passed > 0 else 0.0
+    def __sub__(self, earlier: CpuTicks) -> CpuTicks:
+        return CpuTicks(
+            total=self.total - earlier.total,
+            steal=self.steal - earlier.steal,
+            idle=self.idle - earlier.idle,
+        )
+
+    @property
+    def steal_pct(self) -> float:
+        return 100.0 * self.steal / self.total if self.total > 0 else 0.0
+
+    def taken_pct(self, own_us: float) -> float:
+        """Return the share that neighbours and the hypervisor took, where the lab used so much."""
+        taken = self.total - self.idle - own_us / 1e6 / TICK_S
+        return 100.0 * min(1.0, max(0.0, taken / self.total)) if self.total > 0 else 0.0
 
 
 def parse_ticks(stat: str, cpus: tuple[int, ...]) -> CpuTicks:
@@ -68,7 +82,9 @@ def parse_ticks(stat: str, cpus: tuple[int, ...]) -> CpuTicks:
     ]
     numbers = [[int(field) for field in row[1:9]] for row in rows]
     return CpuTicks(
-        total=sum(sum(row) for row in numbers), steal=sum(row[7] for row in numbers if len(row) > 7)
+        total=sum(sum(row) for row in numbers),
+        steal=sum(row[7] for row in numbers if len(row) > 7),
+        idle=sum(sum(row[3:5]) for row in numbers),  # waiting for a disk is idle, too
     )
 
 
@@ -206,6 +222,11 @@ class Calibrator:
     ) -> None:
         self._stop.set()
         self._thread.join()
+
+    @property
+    def all_us(self) -> float:
+        """CPU time of all its work."""
+        return sum(self._times_us)
 
     @property
     def cpu_us(self) -> float | None:

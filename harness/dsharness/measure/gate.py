@@ -15,10 +15,12 @@ from dataclasses import dataclass
 
 from dsharness.loads import LoadReport
 from dsharness.loads.load_driver import OVER_TIME
+from dsharness.model import Sample
 from dsharness.systems.system import CannotCount
 
 COUNT_TOLERANCE = 0.01
 LOAD_SHARE = 0.90  # of the load's own CPUs: then it sets the pace
+MOST_WAITED = 0.25  # of a run
 STILL_S = 2.0  # this long without CPU is more than a busy machine
 
 
@@ -112,6 +114,23 @@ def load_bound(
     """
     most_us = LOAD_SHARE * active_s * 1e6 * max(1, cpus)
     return client_cpu_us is not None and client_cpu_us + starved_us > most_us
+
+
+def starved(sample: Sample) -> str:
+    """Return who waited for a CPU that others had, where the run's times are theirs for that.
+
+    Threads of a busy server wait for each other, too: what others cannot have caused is left out.
+    """
+    taken = (sample.taken_pct or 0.0) / 100
+    server, load = (
+        (waited_s or 0.0) / sample.duration_s if sample.duration_s else 0.0
+        for waited_s in (sample.server_waited_s, sample.load_waited_s)
+    )
+    facts = sample.machine.facts
+    alone = facts.get("server_cpus") != facts.get("load_cpus")  # the load, on CPUs of its own
+    shares = {"server": min(server, taken), "load": load if alone else min(load, taken)}
+    who = [name for name, share in shares.items() if share > MOST_WAITED]
+    return f"the {' and the '.join(who)} waited for a CPU that other programs had" if who else ""
 
 
 def _load(evidence: RunEvidence) -> Iterator[str]:

@@ -82,6 +82,8 @@ def _run(bench: Bench, turn: Turn) -> Run:
         evidence=evidence,
         calibrator_us=watch.calibrator_us,
         steal_pct=watch.steal_pct,
+        taken_pct=watch.taken_pct(0.0),  # what loads is in the server's container
+        server_waited_s=watch.waited_s,
         usage=watch.usage,
         limit_s=limit_s,
         load_cpus=len(bench.cpus.load),

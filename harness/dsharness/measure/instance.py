@@ -23,11 +23,13 @@ from dsharness.machine.cgroups import (
     begun_s,
     meter_for,
     process_tree,
+    waited_s,
 )
 from dsharness.machine.host import (
     Calibrator,
     Clocks,
     CpuShares,
+    CpuTicks,
     available_cpus,
     read_ticks,
     share_cpus,
@@ -258,8 +260,17 @@ class Watched(Generic[T]):
     server_cpu_us: float | None = None
     calibrator_us: float | None = None
     steal_pct: float = 0.0
+    waited_s: float | None = None  # that the server's threads had no CPU, all together
+    passed: CpuTicks | None = None  # of the server's CPUs
+    calibrator_all_us: float = 0.0
     conditions: Conditions = field(default_factory=Conditions)
     usage: Usage | None = None
+
+    def taken_pct(self, load_us: float | None) -> float | None:
+        """Return the share of its CPUs that others took, where the load used so much of them."""
+        if self.passed is None or self.server_cpu_us is None or load_us is None:
+            return None
+        return self.passed.taken_pct(self.server_cpu_us + self.calibrator_all_us + load_us)
 
 
 class UsageReadings:
@@ -298,13 +309,15 @@ def watched(
     """Do it. CPU time is read next to it on either side, so that no look of the lab is in it."""
     ticks, clocks = read_ticks(cpus.server), Clocks.read()
     meter = instance.home.meter if instance.home else None
+    waits_ns = _known(meter.waits_ns) if meter else None
     readings = _known(partial(UsageReadings, meter)) if meter else None
     awake = readings.look if readings else lambda: None
     cpu_before_us = instance.cpu_us()
     with Calibrator(cpus.server, paused=paused, awake=awake) as calibrator:
         gift = work()
         cpu_after_us = instance.cpu_us()
-    later = Clocks.read()
+    later, passed = Clocks.read(), read_ticks(cpus.server) - ticks
+    waits_later_ns = _known(meter.waits_ns) if meter else None
     used_us = (
         None if cpu_before_us is None or cpu_after_us is None else cpu_after_us - cpu_before_us
     )
@@ -312,7 +325,10 @@ def watched(
         given=gift,
         server_cpu_us=used_us,
         calibrator_us=calibrator.cpu_us,
-        steal_pct=ticks.steal_pct_until(read_ticks(cpus.server)),
+        steal_pct=passed.steal_pct,
+        passed=passed,
+        calibrator_all_us=calibrator.all_us,
+        waited_s=waited_s(waits_ns or {}, waits_later_ns or {}),
         conditions=Conditions(
             gap_s=calibrator.gap_s,
             paused_s=calibrator.paused_s,

@@ -148,6 +148,8 @@ class Run:
     evidence: RunEvidence
     calibrator_us: float | None
     steal_pct: float
+    taken_pct: float | None
+    server_waited_s: float | None
     load_cpus: int
     before: Probed = field(default_factory=dict)  # of the server's processes
     after: Probed = field(default_factory=dict)
@@ -235,6 +237,8 @@ def run_load(bench: Bench, workload: Workload, size: Operations | Schedule, cpus
         evidence=evidence,
         calibrator_us=watch.calibrator_us,
         steal_pct=watch.steal_pct,
+        taken_pct=watch.taken_pct(report.client_cpu_us if cpus.load == cpus.server else 0.0),
+        server_waited_s=watch.waited_s,
         load_cpus=len(cpus.load),
         before=probed_before,
         after=probed_after,
@@ -283,6 +287,9 @@ def sample_of(
         machine=bench.machine,
         calibrator_us=readings.unit_us,
         steal_pct=max(run.steal_pct for run in runs),
+        taken_pct=max((run.taken_pct for run in runs if run.taken_pct is not None), default=None),
+        server_waited_s=_total(run.server_waited_s for run in runs),
+        load_waited_s=starved_us / 1e6 or None,
         gap_s=max(run.evidence.conditions.gap_s for run in runs),
         errors=sum(sum(run.report.errors.values()) for run in runs),
         per_second=tuple(

@@ -220,6 +220,23 @@ class Sample(Value):
     machine: Machine
     calibrator_us: Amount | None = Field(description="CPU time of one fixed piece of work")
     steal_pct: float = Field(ge=-100, le=100)  # some kernels count backwards
+    taken_pct: float | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        exclude_if=lambda share: share is None,
+        description="of the server's CPUs: by other programs and the hypervisor",
+    )
+    server_waited_s: Amount | None = Field(
+        default=None,
+        exclude_if=lambda seconds: seconds is None,
+        description="that its threads could have run and had no CPU, all together",
+    )
+    load_waited_s: Amount | None = Field(
+        default=None,
+        exclude_if=lambda seconds: seconds is None,
+        description="the same of the load's threads",
+    )
     gap_s: Amount = Field(default=0.0, description="the longest time the lab got no CPU")
     errors: Count
     per_second: tuple[Amount, ...]
@@ -253,6 +270,11 @@ class Sample(Value):
     @property
     def valid(self) -> bool:
         return not self.invalid
+
+    @property
+    def others_pct(self) -> float:
+        """What others took of its CPUs; a hypervisor alone, where neighbours are not known."""
+        return self.steal_pct if self.taken_pct is None else self.taken_pct
 
     @property
     def scheduled(self) -> bool:

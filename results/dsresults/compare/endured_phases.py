@@ -8,6 +8,7 @@ from datetime import datetime
 
 from pydantic import Field
 
+from dsharness.measure.gate import starved
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import CPU, LATENCY_P99, MEMORY
 from dsharness.model import Latencies, Sample, Value
@@ -160,8 +161,13 @@ def endured_phase(
 ) -> EndurancePhase:
     """A run with failed operations is not valid, and counts here all the same."""
     ordered = sorted(samples, key=lambda sample: sample.started_at)
-    usable = [sample for sample in ordered if sample.valid]
-    wrong = [why for sample in ordered for why in (*sample.invalid, *sample.disturbed)]
+    usable = [sample for sample in ordered if sample.valid and not starved(sample)]
+    wrong = [
+        why
+        for sample in ordered
+        for why in (*sample.invalid, *sample.disturbed, starved(sample))
+        if why
+    ]
     timed = [sample for sample in usable if sample.latencies]
     curve = latency_curve("", [whole_times(sample) for sample in timed])
     memory = [value for sample in usable if (value := sample.value(MEMORY.name)) is not None]

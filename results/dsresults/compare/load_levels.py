@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import Field
 
+from dsharness.measure.gate import starved
 from dsharness.measure.metrics import CPU, LATENCY_P99, RATE
 from dsharness.model import Latencies, Sample, Value
 from dsresults.compare.latency_curves import (
@@ -86,7 +87,7 @@ class LoadLevel(Value):
 
 def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLevel:
     """The figures of a row's runs at a rate, or why there are none."""
-    valid = [sample for sample in samples if sample.valid]
+    valid = [sample for sample in samples if sample.valid and not starved(sample)]
     if not valid:
         note, by_load = _why_none(samples)
         return LoadLevel(asked_per_s=asked_per_s, note=note, by_load=by_load, failed=not by_load)
@@ -131,8 +132,18 @@ def unusable(samples: Sequence[Sample]) -> str:
     if not samples:
         return "not measured"
     last = samples[-1]
-    why = "; ".join(dict.fromkeys((*last.invalid, *last.disturbed)))
-    return f"none of {counted(len(samples), 'run')} can be used: {why} ({last.log})"
+    return f"none of {counted(len(samples), 'run')} can be used: {refusal(last)} ({last.log})"
+
+
+def refusal(sample: Sample) -> str:
+    """Why a run says nothing of a rate; empty where it does."""
+    reasons = (*sample.invalid, *sample.disturbed)
+    return "; ".join(dict.fromkeys(reasons)) if reasons else _starved(sample)
+
+
+def _starved(sample: Sample) -> str:
+    why = starved(sample)
+    return f"{why}; others took {sample.others_pct:.0f} % of the server's CPUs" if why else ""
 
 
 def whole_times(sample: Sample) -> Latencies:
@@ -275,10 +286,12 @@ class LoadLevels(Value):
                 *([chart] if chart else []),
                 note(
                     "Where levels contradict each other, the interval is wider. A level at which "
-                    "the load itself was the limit counts neither for nor against a row. In the "
-                    "tables: operations a second as the median of the runs, and their range. "
-                    "Times count from when an operation should have begun; of all valid runs of a "
-                    "level together, with the lowest and highest of the runs below. A dash stands "
+                    "the load itself was the limit counts neither for nor against a row, and so "
+                    "does one at which server or load waited for a CPU that other programs had. "
+                    "In the tables: operations a second as the median of the runs, and their "
+                    "range. Times count from when an operation should have begun; of all runs of "
+                    "a level that count together, with the lowest and highest of the runs below. "
+                    "A dash stands "
                     f"where fewer than {FEWEST_SLOWER} operations took longer."
                 ),
                 *(

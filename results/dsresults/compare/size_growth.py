@@ -43,11 +43,13 @@ from dsresults.page.page import (
 
 SURE = 0.95
 FEWEST_SIZES = 2
+WIDE = 1.0  # an interval: then 0 and 1, no growth and growth in proportion, may both be true
 SMALLEST = 1.1  # over all sizes: what is less is no difference between two rows
 RULE = (
     "The exponent is the slope of the straight line through the logarithms, each size counting the "
-    f"same, with its interval at {100 * SURE:g} %, from how the runs of a size differ. A row grows "
-    "more than another where the interval of their difference leaves out 0, and where that makes "
+    f"same, with its interval at {100 * SURE:g} %, from how the runs of a size differ. One "
+    f"that holds 0 and is wider than {WIDE:g} tells nothing. A row grows more than another where "
+    "the interval of their difference leaves out 0, and where that makes "
     f"{100 * (SMALLEST - 1):.0f} % or more over all sizes."
 )
 
@@ -102,8 +104,11 @@ class SizeGrowth(Value):
 
     @property
     def inconclusive(self) -> bool:
-        """Whether a row has no value at a size."""
-        return any(point.value is None for row in self.rows for point in row.points)
+        """Whether a row has no value at a size, or too wide an exponent."""
+        return any(
+            tells_nothing(row.exponent) or any(point.value is None for point in row.points)
+            for row in self.rows
+        )
 
     @property
     def metric_shown(self) -> Metric:
@@ -284,11 +289,23 @@ def growth_sentences(growth: SizeGrowth) -> Iterator[str]:
         if row.exponent is None:
             yield f"{row.row}: not known: fewer than two sizes have a {heading}"
             continue
+        if tells_nothing(row.exponent):
+            yield (
+                f"{row.row}: cannot tell how {heading} grows with size: to the power "
+                f"{spelled(row.exponent)}; more runs (--runs) make that narrower"
+            )
+            continue
         first, last = (whole(point.users) for point in (row.known[0], row.known[-1]))
         yield (
             f"{row.row}: {heading} grows as size to the power {spelled(row.exponent)}: "
             f"{times(row.times)} from {first} to {last} users{_compared(row, growth.rows[0])}"
         )
+
+
+def tells_nothing(exponent: Estimate | None) -> bool:
+    """Whether no growth and growth in proportion fit the runs alike."""
+    low, high = (exponent and exponent.interval) or (0.0, 0.0)
+    return low <= 0 <= high and high - low > WIDE
 
 
 def _compared(row: RowGrowth, first: RowGrowth) -> str:

@@ -80,7 +80,7 @@ def _samples(data: ReportData, comparison: ComparisonTable, column: Column) -> F
             "Each second",
             *(page.Column(title=capital(metric.heading), hint=metric.title) for metric in metrics),
             "Calibrator, ms",
-            "Steal, %",
+            "Taken by others, %",
             "Valid",
         ),
         rows=[_row(sample, metrics) for sample in ours],
@@ -109,7 +109,7 @@ def _row(sample: Sample, metrics: Sequence[Metric]) -> Row:
             _or_nothing(spark(sample)),
             *("" if value is None else figure(metric, value) for metric, value in values),
             "" if calibrator is None else significant(calibrator / 1000),
-            significant(sample.steal_pct),
+            significant(sample.others_pct),
             _validity(sample),
         ),
     )

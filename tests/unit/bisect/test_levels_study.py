@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from shipped import MATRIX
 from worlds import sample_of
 
-from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop
+from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop, is_fed
 from dsbisect.levels_study import at_rate, level_rates
-from dsbisect.open_campaigns import TRIES, gave_up
+from dsbisect.open_campaigns import TRIES, gave_up, valid_runs
 from dsbisect.studies import Levels
 from dsharness.errors import InconclusiveError
 from dsharness.loads.load_driver import run_size
@@ -18,6 +18,7 @@ from dsharness.machine.host import session_id
 from dsharness.matrix import find_workload
 from dsharness.measure.metrics import LATENCY, RATE
 from dsharness.model import LdaploadWorkload, Sample
+from dssearch.question import History
 
 LOAD = closed_loop(find_workload(MATRIX, "session"))
 
@@ -81,6 +82,17 @@ def test_a_capacity_is_that_of_the_first_valid_runs() -> None:
     assert found.connections(100_000) == found.connections(2006)  # no run is faster
     with pytest.raises(InconclusiveError, match=r"r: its capacity is not known.*: x \(/logs/x\)"):
         Capacity.of("r", [run(0, 9, invalid=("x",), log="/logs/x")])
+
+
+def test_runs_that_waited_for_a_cpu_are_taken_again_and_are_no_capacity() -> None:
+    hungry = [run(turn, 246, taken_pct=84.0, server_waited_s=9.0) for turn in range(TRIES)]
+    assert Capacity.of("r", [*hungry, run(TRIES, 5450)]).per_s == 5450
+    with pytest.raises(InconclusiveError, match=r"the server waited for a CPU.* took 84 %"):
+        Capacity.of("r", hungry)
+    history = History.of_samples(hungry[1:])
+    assert valid_runs(("r",), 5)(history) == 2
+    assert valid_runs(("r",), 5, counts=is_fed)(history) == 5
+    assert valid_runs(("r",), 5, counts=is_fed)(History.of_samples(hungry)) == 0
 
 
 def test_a_level_is_given_up_for_one_start_of_the_lab() -> None:

@@ -42,6 +42,9 @@ def test_each_state_of_a_real_search_is_told(store):
         assert "This search still runs" in page
     assert told.left_s is not None
     assert "the machine's own speed varies by" in told.machine
+    neighbours = [sample.model_copy(update={"taken_pct": 81.2}) for sample in taken]
+    machine = live_search(campaign, neighbours, ended, NOW).machine
+    assert "at most 81 % of its time was taken by others" in machine
 
 
 def test_candidates_of_an_unfinished_search_stand_in_the_order_of_its_line(store):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from dsharness.machine.cgroups import (
     cgroup_mount,
     meter_for,
     own_cgroup,
+    parse_wait_ns,
+    waited_s,
 )
 
 ID = "0123456789abcdef" * 4
@@ -113,3 +117,43 @@ def test_the_tests_own_process_has_used_some() -> None:
     meter = UsageMeter(source="proc", path=Path("/proc"), pid=os.getpid())
     assert meter.used_us() > 0
     assert meter.resident_kib() > 1_000
+
+
+def test_the_second_number_is_the_wait() -> None:
+    assert parse_wait_ns("120034 2457692 17\n") == 2457692
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seconds"),
+    [
+        ({}, {}, None),  # a kernel that does not count it
+        ({"7": 10}, {}, None),  # it has ended
+        ({"7": 10}, {"7": 10}, 0.0),
+        ({"7": 1_000_000_000, "8": 5}, {"7": 3_000_000_000, "9": 500_000_000}, 2.5),
+        ({"7": 900}, {"7": 5}, 0.0),  # another thread has its number
+    ],
+)
+def test_threads_come_and_go(
+    before: dict[str, int], after: dict[str, int], seconds: float | None
+) -> None:
+    assert waited_s(before, after) == seconds
+
+
+def test_a_thread_that_shares_its_cpu_waits() -> None:
+    """Two loops on one CPU: each waits for about half of the time."""
+    meter = UsageMeter(source="proc", path=Path("/proc"), pid=os.getpid())
+    cpu = min(os.sched_getaffinity(0))
+    loops = [
+        subprocess.Popen(["taskset", "--cpu-list", str(cpu), "sh", "-c", "while :; do :; done"])
+        for _ in range(2)
+    ]
+    try:
+        time.sleep(0.3)
+        before = meter.waits_ns()
+        time.sleep(0.6)
+        waited = waited_s(before, meter.waits_ns())
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    assert waited is None or waited > 0.3

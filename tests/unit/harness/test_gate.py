@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import sample_of
 
 from dsharness.loads import LoadReport
 from dsharness.measure.gate import (
@@ -15,6 +16,7 @@ from dsharness.measure.gate import (
     disturbances,
     load_bound,
     objections,
+    starved,
 )
 from dsharness.systems.system import CannotCount
 
@@ -211,3 +213,37 @@ def test_a_dead_server_never_makes_a_sample_valid(evidence: RunEvidence) -> None
 @given(EVIDENCE)
 def test_the_same_evidence_gets_the_same_answer(evidence: RunEvidence) -> None:
     assert objections(evidence) == objections(evidence)
+
+
+APART = {"id": "one", "facts": {"server_cpus": (0,), "load_cpus": (1,)}}
+TOGETHER = {"id": "one", "facts": {"server_cpus": (0, 1), "load_cpus": (0, 1)}}
+
+
+@pytest.mark.parametrize(
+    ("machine", "taken_pct", "server_s", "load_s", "who"),
+    [
+        (APART, None, None, None, ""),  # an older sample, or a kernel that counts nothing
+        (APART, 72.0, 9.9, 0.3, "the server waited"),
+        (APART, 4.0, 9.9, 0.3, ""),  # its threads waited for each other
+        (APART, 80.0, 0.1, 0.1, ""),  # others had what it did not want
+        (APART, 4.0, 0.1, 1.5, "the load waited"),
+        (APART, 90.0, 8.6, 0.9, "the server and the load waited"),
+        (TOGETHER, 4.0, 0.1, 1.5, ""),  # for the server
+        (TOGETHER, 50.0, 0.1, 1.5, "the load waited"),
+    ],
+)
+def test_who_waited_for_a_cpu_that_others_had(
+    machine: dict[str, object],
+    taken_pct: float | None,
+    server_s: float | None,
+    load_s: float | None,
+    who: str,
+) -> None:
+    sample = sample_of(
+        "r", 1.0, 1, machine=machine, taken_pct=taken_pct,
+        server_waited_s=server_s, load_waited_s=load_s,
+    )  # fmt: skip
+    why = starved(sample)
+    assert why.startswith(who)
+    assert bool(why) is bool(who)
+    assert not starved(sample.model_copy(update={"duration_s": 0.0}))

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsharness.containers.engine import Engine
+from dsharness.machine.cgroups import TICK_S
 from dsharness.machine.host import (
     Calibrator,
     CpuTicks,
@@ -57,21 +58,21 @@ def test_one_cpu_cannot_be_shared_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpus", "total", "steal"),
+    ("cpus", "total", "steal", "idle"),
     [
-        ((0,), 1000, 34),
-        ((1,), 1000, 100),
-        ((0, 1), 2000, 134),
-        ((10,), 8, 1),  # not cpu1's; guest time is in user time already
-        ((7,), 0, 0),
+        ((0,), 1000, 34, 810),
+        ((1,), 1000, 100, 700),
+        ((0, 1), 2000, 134, 1510),
+        ((10,), 8, 1, 2),  # not cpu1's; guest time is in user time already
+        ((7,), 0, 0, 0),
     ],
 )
-def test_ticks(cpus: tuple[int, ...], total: int, steal: int) -> None:
-    assert parse_ticks(STAT, cpus) == CpuTicks(total=total, steal=steal)
+def test_ticks(cpus: tuple[int, ...], total: int, steal: int, idle: int) -> None:
+    assert parse_ticks(STAT, cpus) == CpuTicks(total=total, steal=steal, idle=idle)
 
 
 def test_old_kernels_have_no_steal_column() -> None:
-    assert parse_ticks("cpu0 1 2 3 4\n", (0,)) == CpuTicks(total=10, steal=0)
+    assert parse_ticks("cpu0 1 2 3 4\n", (0,)) == CpuTicks(total=10, steal=0, idle=4)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,25 @@ def test_old_kernels_have_no_steal_column() -> None:
     ],
 )
 def test_steal(later: CpuTicks, percent: float) -> None:
-    assert CpuTicks(total=100, steal=1).steal_pct_until(later) == percent
+    assert (later - CpuTicks(total=100, steal=1)).steal_pct == percent
+
+
+@pytest.mark.parametrize(
+    ("idle", "own_s", "percent"),
+    [
+        (100, 0.0, 0.0),
+        (0, 1.0, 0.0),  # all of it is the lab's own
+        (0, 0.25, 75.0),
+        (40, 0.25, 35.0),
+        (40, 0.62, 0.0),  # ticks are coarse
+    ],
+)
+def test_what_neither_idles_nor_is_the_labs_was_taken(
+    idle: int, own_s: float, percent: float
+) -> None:
+    passed = CpuTicks(total=100, steal=0, idle=idle)
+    assert passed.taken_pct(own_s * 100 * TICK_S * 1e6) == pytest.approx(percent)
+    assert CpuTicks(total=0, steal=0).taken_pct(0.0) == 0.0
 
 
 def test_this_machine_can_be_read() -> None:

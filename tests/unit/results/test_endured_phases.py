@@ -54,6 +54,13 @@ def endured(*groups: list[Sample]) -> Endurance:
     )
 
 
+def test_runs_that_waited_for_a_cpu_are_told_and_not_used() -> None:
+    hungry = {"taken_pct": 70.0, "server_waited_s": 4.0}
+    (phase,) = endured([run(0), run(1, **hungry), run(2, **hungry)]).phases
+    assert (phase.runs, phase.unusable) == (3, 2)
+    assert phase.why == "the server waited for a CPU that other programs had"
+
+
 def test_a_server_that_answers_everything_has_endured() -> None:
     found = endured([run(n) for n in range(10)], [run(n) for n in range(10, 14)])
     assert found.answer == "endured: none of 7,000 operations failed"

@@ -194,6 +194,21 @@ def test_a_load_that_is_late_never_counts_against_a_row() -> None:
     assert knee_of([level(500), found]) == Knee(above_per_s=500)
 
 
+STARVED = {"taken_pct": 70.0, "server_waited_s": 0.5, "log": "/logs/load.log"}
+
+
+def test_a_server_that_waited_for_a_cpu_has_no_figure() -> None:
+    hungry = [run(turn, 300, **STARVED) for turn in range(4)]
+    found = level_of("r", 1000, hungry)
+    assert (found.known, found.failed, found.reached_per_s) == (False, True, None)
+    assert found.note == (
+        "none of 4 runs can be used: the server waited for a CPU that other programs had; others "
+        "took 70 % of the server's CPUs (/logs/load.log)"
+    )
+    fed = level_of("r", 1000, [*hungry, run(4, 1000)])
+    assert (fed.known, fed.runs, fed.reached_per_s) == (True, 1, 1000)
+
+
 def test_a_row_that_fails_and_a_disturbance_are_told_with_the_log() -> None:
     died = run(0, 1.0, invalid=("the server died during the load",), log="/logs/r.log")
     found = level_of("r", 1000, [died])

@@ -16,7 +16,15 @@ from worlds import sample_of, with_metric
 
 from dsharness.measure.metrics import COST, GROWTH, MEMORY, RATE
 from dsharness.model import Sample
-from dsresults.compare.size_growth import SizeGrowth, exponent_of, grown, growth_chart
+from dsresults.compare.comparison_table import Estimate
+from dsresults.compare.size_growth import (
+    SizeGrowth,
+    exponent_of,
+    grown,
+    growth_chart,
+    growth_sentences,
+    tells_nothing,
+)
 from dsresults.page.chart import AREA
 from dsresults.page.page_files import write_answer
 from dsresults.page.page_html import html_of
@@ -101,6 +109,18 @@ def test_what_is_small_is_no_difference_however_sure() -> None:
     assert row.more.interval is not None
     assert row.more.interval[0] > 0
     assert row.grows_more is None  # 4.7 % over all sizes
+
+
+def test_an_exponent_that_may_be_anything_is_none() -> None:
+    taken = runs("a", 0.5, noise=2.0, number=3)
+    found = found_of(taken, "a")
+    (sentence,) = growth_sentences(found)
+    assert sentence.startswith("a: cannot tell how cost grows with size: to the power ")
+    assert found.inconclusive
+    assert tells_nothing(Estimate(value=0.5, interval=(-0.43, 1.56)))
+    assert not tells_nothing(Estimate(value=0.5, interval=(-0.4, 0.5)))
+    assert not tells_nothing(Estimate(value=1.8, interval=(0.9, 2.7)))  # it does grow
+    assert not tells_nothing(Estimate(value=0.5))
 
 
 def test_a_size_without_a_run_is_no_value_and_no_growth() -> None:
