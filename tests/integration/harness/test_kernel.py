@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from dsharness.errors import DiskFullError, ExitCode, ImageError, InstanceError,
 from dsharness.loads import ldclt
 from dsharness.machine.host import available_cpus, machine_now, share_cpus
 from dsharness.matrix import load_matrix
+from dsharness.measure.gate import starved
 from dsharness.measure.golden_state import Golden, golden_state
 from dsharness.measure.instance import Instance, serve
 from dsharness.measure.sample import PROCEDURE, Bench, bench, take_sample
@@ -157,9 +159,25 @@ def test_the_workload_decides_nss_remembers_and_rust_does_not(engine: Engine) ->
     (usage,) = many.usage
     assert usage.at_s[-1] == pytest.approx(many.duration_s, abs=1.5)
     assert 0 < usage.cpu_us[-1] < 2e6 * usage.at_s[-1] * 1.1
+    assert many.server_waited_s is not None
+    assert 0 <= many.taken_pct <= 100
     assert 10 < usage.memory_kib[-1] / 1024 < 2000
     assert many.bench.notable["nss"]
     assert many.operations == pytest.approx(many.value("rate") * many.duration_s)
+
+
+@pytest.mark.whole
+def test_a_server_that_others_keep_from_its_cpus_says_so(engine: Engine) -> None:
+    """Four loops for each CPU want those of the server."""
+    with benched(engine, golden_of(engine, "debian-12")) as hungry, ExitStack() as resources:
+        cpus = ",".join(map(str, hungry.cpus.server))
+        loop = ("taskset", "--cpu-list", cpus, "sh", "-c", "while :; do :; done")
+        for _ in range(4 * len(hungry.cpus.server)):
+            resources.callback(subprocess.Popen(loop).kill)
+        sample = sampled(hungry, RANDOM)
+    assert sample.taken_pct > 50
+    assert sample.server_waited_s > sample.duration_s / 2
+    assert starved(sample).startswith("the server ")
 
 
 @pytest.mark.whole
