@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from dsharness.measure.metric import Metric, Words
-from dsharness.model import Boundary, Counts
+from dsharness.model import Boundary, CostStep, Counts
 
 
 def significant(value: float) -> str:
@@ -75,6 +76,22 @@ def sized(words: Words, boundary: Boundary) -> str:
     if boundary.counts is not None:
         return f"{words.said(boundary.direction)}, {from_to(boundary.counts)},"
     return words.said(boundary.direction, f"{significant(boundary.effect or 1.0)} times")
+
+
+def second_steps(words: Words, boundary: Boundary) -> Iterator[tuple[CostStep, str]]:
+    """Yield likely steps besides the one that is named: ``debian-12: 2.15 times faster``.
+
+    Where what lies between was not measured, that is ``after a, up to d: 2.15 times faster``.
+    """
+    place = {name: number for number, name in enumerate(boundary.line)}
+    for step in boundary.steps:
+        if step.after not in boundary.also or not step.ratio:
+            continue
+        factor = f"{significant(max(step.ratio, 1 / step.ratio))} times"
+        size = words.said("slower" if step.ratio > 1 else "faster", factor)
+        alone = place.get(step.after, 1) - place.get(step.before, 0) == 1
+        where = step.after if alone else f"after {step.before}, up to {step.after}"
+        yield step, f"{where}: {size}"
 
 
 def interval_text(boundary: Boundary) -> str:

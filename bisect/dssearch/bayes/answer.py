@@ -97,9 +97,11 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     if not slower and ends_apart(posterior) < -beliefs.least(certainty):
         worse = f"; the first end is the one {words.one('slower')}"
         summary += worse if words.verb else FIRST_END_SLOW
-    also = _also(beliefs, certainty)
+    places, likely = _also(beliefs, certainty), steps(beliefs, certainty)
+    also = tuple(name for place in places for name in place)
     if also:
-        summary += second_step(beliefs.second, also)
+        sizes = {step.after: f"{_sized(beliefs, step)} than {step.before}" for step in likely}
+        summary += second_step(beliefs.second, places, sizes)
     summary += _notes(beliefs)
     opinion, apart = witnessed(beliefs)
     doubt = _contradiction(opinion, apart, beliefs)
@@ -116,7 +118,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
         summary=f"inconclusive: {doubt}. By {beliefs.decider.label} {summary}"
         if doubt
         else summary,
-        steps=steps(beliefs, certainty),
+        steps=likely,
         verdicts=verdicts(beliefs, certainty, slower=slower),
         confidence=chance,
         chances=_chances(beliefs, (*suspects, *also)),
@@ -338,15 +340,15 @@ def _counted(words: Words, word: str, counts: Counts) -> str:
     return f"{words.said(word)} ({from_to(counts)})"
 
 
-def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[str, ...]:
-    """Return where a second step would be, with the level of certainty, if there is one.
+def _also(beliefs: Beliefs, certainty: Certainty) -> tuple[tuple[str, ...], ...]:
+    """Return where a second step would be, gap by gap, with the level of certainty.
 
     Empty while the chance of a second step is below what the level leaves open.
     """
     if beliefs.second < 1 - certainty.level:
         return ()
     gaps = fewest(beliefs.second_by_gap, certainty.level)
-    return tuple(name for gap in gaps for name in beliefs.names(gap))
+    return tuple(beliefs.names(gap) for gap in gaps)
 
 
 def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
@@ -354,11 +356,17 @@ def _chances(beliefs: Beliefs, names: tuple[str, ...]) -> dict[str, float]:
     return {name: round(float(chances[beliefs.line.index[name]]), 6) for name in names[:MOST_TOLD]}
 
 
-def second_step(chance: float, names: tuple[str, ...]) -> str:
-    """``a second step: c (100%)`` when it is certain, else ``… is possible (9%): c``."""
+def second_step(chance: float, places: Sequence[tuple[str, ...]], sizes: Mapping[str, str]) -> str:
+    """``a second step: c 2.10 times faster than b (100%)``; ``… is possible (9%): c`` in doubt.
+
+    ``sizes``: of what is likely, by the last of its place, which way it goes and how far.
+    """
+    likely = [f"{_listed(place)} {sizes[place[-1]]}" for place in places if place[-1] in sizes]
+    rest = tuple(name for place in places if place[-1] not in sizes for name in place)
+    words = ", ".join([*likely, *([_listed(rest)] if rest else [])])
     if f"{chance:.0%}" == "100%":
-        return f"; a second step: {_listed(names)} (100%)"
-    return f"; a second step is possible ({chance:.0%}): {_listed(names)}"
+        return f"; a second step: {words} (100%)"
+    return f"; a second step is possible ({chance:.0%}): {words}"
 
 
 def _bound(beliefs: Beliefs) -> str:

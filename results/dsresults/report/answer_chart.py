@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from dsresults.number_text import chance_text
 from dsresults.page.chart import Chart, box, dot, label, line, shape
-from dsresults.report.answer_picture import AREA, Picture, Place
+from dsresults.report.answer_picture import AREA, Edge, Picture, Place
 
 
 def answer_chart(picture: Picture) -> Chart:
@@ -52,9 +52,15 @@ def _chances(picture: Picture) -> Iterator[Element]:
 
 def _edge_mark(picture: Picture) -> Iterator[Element]:
     if edge := picture.edge:
-        yield line(edge.x, AREA.top - 24, edge.x, picture.foot, "boundary")
-        x = edge.x + (6 if edge.label_side == "start" else -6)
-        yield label(x, AREA.top - 14, edge.label, "boundary-label", edge.label_side)
+        yield from _edge_line(edge, picture.foot, AREA.top - 14)
+    for edge in picture.second_edges:
+        yield from _edge_line(edge, picture.foot, AREA.top - 28)
+
+
+def _edge_line(edge: Edge, foot: float, y: float) -> Iterator[Element]:
+    yield line(edge.x, y - 10, edge.x, foot, "boundary")
+    x = edge.x + (6 if edge.label_side == "start" else -6)
+    yield label(x, y, edge.label, "boundary-label", edge.label_side)
 
 
 def _drawn_place(picture: Picture, place: Place) -> Element:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dsharness.measure.metric import Metric
+from dsharness.measure.metric import Metric, Words
 from dsharness.measure.metrics import COST, CPU
-from dsharness.model import Boundary, Outcome, Sample, Value
+from dsharness.model import Boundary, CostStep, Outcome, Sample, Value
 from dsresults.compare.comparison_table import Column, ComparisonTable
-from dsresults.number_text import capital, chance_text, figure
+from dsresults.number_text import capital, chance_text, figure, second_steps
 from dsresults.page.chart import Area, Axis, round_values
 
 MOST_SHOWN = 22  # candidates that have room for a name
@@ -97,6 +97,7 @@ class Picture:
     places: tuple[Place, ...]
     slot: float
     edge: Edge | None = None
+    second_edges: tuple[Edge, ...] = ()  # of likely steps besides it
     believed: bool = False
 
     @property
@@ -209,6 +210,7 @@ def _picture(
         )
         for each, x in zip(shown, middles, strict=True)
     )
+    words = comparison.decider.words
     return Picture(
         workload_id=column.workload_id,
         title=f"{capital(scale.shown.title)}, {column.workload_id}",
@@ -216,7 +218,10 @@ def _picture(
         axis=scale.axis,
         places=places,
         slot=round(slot, 1),
-        edge=_edge(places, slot, found, comparison) if found and found.found else None,
+        edge=_edge(places, slot, found, words.said(found.direction))
+        if found and found.found
+        else None,
+        second_edges=tuple(_second_edges(places, slot, found, words)) if found else (),
         believed=bool(chances),
     )
 
@@ -310,19 +315,26 @@ def _is_hash(name: str) -> bool:
     return len(name) >= 12 and not name.strip("0123456789abcdef")
 
 
+def _second_edges(
+    places: Sequence[Place], slot: float, found: Boundary, words: Words
+) -> Iterator[Edge]:
+    for step, step_words in second_steps(words, found):
+        if edge := _edge(places, slot, step, step_words.rpartition(": ")[2]):
+            yield edge
+
+
 def _edge(
-    places: Sequence[Place], slot: float, found: Boundary, comparison: ComparisonTable
+    places: Sequence[Place], slot: float, step: Boundary | CostStep, said: str
 ) -> Edge | None:
     at = {place.candidate: place.x for place in places}
-    if found.before not in at or found.after not in at:
+    if step.before not in at or step.after not in at:
         return None
-    x, end_x = at[found.before] + slot / 2, at[found.after] - slot / 2
+    x, end_x = at[step.before] + slot / 2, at[step.after] - slot / 2
     where = "from here on" if end_x - x < 1 else "from somewhere here on"
-    said = f"{comparison.decider.words.said(found.direction)} {where}"
     right = (x + end_x) / 2 <= (AREA.left + AREA.right) / 2
     return Edge(
         x=round(x, 1),
         end_x=round(max(x, end_x), 1),
-        label=said,
+        label=f"{said} {where}",
         label_side="start" if right else "end",
     )

@@ -32,6 +32,7 @@ from dsresults.number_text import (
     figure,
     interval_text,
     milliseconds,
+    second_steps,
     significant,
     sized,
     whole,
@@ -154,6 +155,8 @@ def _step(decider: Metric, found: Boundary) -> tuple[str, dict[str, Content]]:
     if found.effect:
         interval = quiet(interval_text(found).strip(" ()")) if found.effect_interval else ""
         facts["effect"] = (strong(sized(words, found).rstrip(",")), " ", interval)
+    if also := [step_words for _, step_words in second_steps(words, found)]:
+        facts["second step"] = "; ".join(also)
     facts["suspects"] = ", ".join(found.suspects) or "none"
     return f"{said} from {found.after} on{late}", facts
 

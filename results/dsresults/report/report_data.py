@@ -24,7 +24,14 @@ from dsresults.compare.latency_curves import OperationLatencies
 from dsresults.compare.self_checks import told
 from dsresults.compare.usage_courses import WorkloadUsage
 from dsresults.explainers import shown_columns
-from dsresults.number_text import figure, interval_text, significant, sized
+from dsresults.number_text import (
+    chance_text,
+    figure,
+    interval_text,
+    second_steps,
+    significant,
+    sized,
+)
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.reason import Reason
 from dsresults.tool_steps import ToolStep
@@ -159,7 +166,12 @@ def _answer(comparison: ComparisonTable, column: Column) -> str:
     who = f"{unsure}{named}" if unsure else found.after
     verb = "" if words.verb else "is "
     by = "" if words.verb or comparison.decider is COST else f" by {comparison.decider.label}"
-    return f"With {load}, {who} {verb}{said}{by} than {found.before}{interval_text(found)}"
+    also = (
+        f"; {step_words}, a second step ({chance_text(found.chances.get(step.after, 0.0))})"
+        for step, step_words in second_steps(words, found)
+    )
+    first = f"With {load}, {who} {verb}{said}{by} than {found.before}{interval_text(found)}"
+    return "".join((first, *also))
 
 
 WIDTH = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dsharness.measure.metrics import COST
 from dsresults.compare.comparison_table import CONFIDENCE, ComparisonTable
@@ -22,7 +22,7 @@ from dsresults.page.page import (
 from dsresults.page.page_html import html_of
 from dsresults.profile_section import profile_section
 from dsresults.report.answer_chart import answer_chart
-from dsresults.report.answer_picture import pictures
+from dsresults.report.answer_picture import Picture, pictures
 from dsresults.report.culprits_section import culprits_section
 from dsresults.report.evidence_section import evidence_section
 from dsresults.report.line_section import line_section
@@ -58,10 +58,20 @@ def report_page(data: ReportData) -> Page:
 def _answer(data: ReportData, comparison: ComparisonTable) -> Iterator[Content]:
     """The answer of each load as a sentence, and as a picture."""
     yield from (Paragraph(words=words, kind="lead") for words in sentences(comparison))
-    charts = [answer_chart(picture) for picture in pictures(comparison, data.samples)]
-    if charts:
-        yield Grid(parts=charts, kind="charts")
-        yield note(_reading(comparison))
+    if drawn := pictures(comparison, data.samples):
+        yield Grid(parts=[answer_chart(picture) for picture in drawn], kind="charts")
+        yield note(_reading(comparison), *_marks(drawn))
+
+
+def _marks(drawn: Sequence[Picture]) -> Iterator[str]:
+    """What stands in these pictures besides the values."""
+    edges = [picture.edge for picture in drawn if picture.edge]
+    if edges:
+        yield " A dashed line stands before the first that changed"
+        shaded = any(edge.end_x > edge.x for edge in edges)
+        yield ", a band around all that may be the first." if shaded else "."
+    if any(picture.believed for picture in drawn):
+        yield " The bars at the foot are chances that a change is at a candidate."
 
 
 def _reading(comparison: ComparisonTable) -> str:

@@ -45,6 +45,8 @@ def series_chart(branch_tips: WatchedBranchTips, area: Area = AREA, page: str = 
     return Chart(
         title=f"{branch_tips.series}, by {branch_tips.series.metric}",
         description=_words(branch_tips),
+        caption="A dashed line stands at a tip that differs from its reference; the band is what "
+        "the level may be.",
         width=area.width,
         height=area.height,
         leads=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import statistics
 from collections import Counter
 from dataclasses import dataclass
@@ -169,14 +170,29 @@ def test_of_two_culprits_one_is_named_and_the_other_suspected():
     other = ({NAMES[5], NAMES[17]} - {boundary.after}).pop()
     assert other in boundary.also
     assert "; a second step" in boundary.summary
+    assert re.search(r"; a second step: .* times slower than c\d\d \(100%\)$", boundary.summary)
     assert boundary.chances[other] > 0
 
 
+FASTER = "2.10 times faster than b"
+
+
 @pytest.mark.parametrize(
-    ("chance", "words"), [(0.0912, "is possible (9%): c"), (0.9987, ": c (100%)")]
+    ("chance", "places", "sizes", "words"),
+    [
+        (0.0912, ["c"], {}, "is possible (9%): c"),
+        (0.9987, ["c"], {"c": FASTER}, f": c {FASTER} (100%)"),
+        (0.6, ["b", "c", "d"], {"c": FASTER}, f"is possible (60%): c {FASTER}, b, d"),
+        (0.6, ["bcdef"], {"f": FASTER}, f"is possible (60%): b to f (5) {FASTER}"),
+    ],
 )
-def test_a_second_step_is_possible_unless_it_is_certain(chance, words):
-    assert second_step(chance, ("c",)).removeprefix("; a second step").strip() == words
+def test_a_second_step_says_which_way_it_goes_and_is_possible_unless_it_is_certain(
+    chance, places, sizes, words
+):
+    assert (
+        second_step(chance, list(map(tuple, places)), sizes).removeprefix("; a second step").strip()
+        == words
+    )
 
 
 def test_what_cannot_be_measured_stays_among_the_suspects():

@@ -5,6 +5,7 @@ import time
 import pytest
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
+from dsresults.report import render_html
 from dsresults.report.answer_picture import AREA, MOST_SHOWN, drawn_of, pictures
 from dsresults.report.evidence_section import spark
 from dsresults.report.report_data import sentences
@@ -55,6 +56,22 @@ def test_the_boundary_is_an_edge_or_a_band():
     band = drawn(with_gaps())[0]
     assert band.places[0].x < band.edge.x < band.places[1].x
     assert band.places[2].x < band.edge.end_x < band.places[3].x
+
+
+def test_a_second_step_says_which_way_it_goes_in_picture_and_sentence():
+    data = reported(DEBIAN)
+    (random, second), (one, later) = ((p, p.second_edges[0]) for p in drawn(data))
+    assert second.label == "2.15 times faster from here on"
+    assert random.places[0].x < second.x < random.places[1].x < random.edge.x
+    assert later.label == "9.91 times slower from here on"
+    assert one.edge.x < later.x
+    first, other = sentences(data.sections[0].comparison)
+    assert first.endswith("; debian-12: 2.15 times faster, a second step (over 99 %).")
+    assert other.endswith("; debian-13: 9.91 times slower, a second step (100 %).")
+    page = render_html(data)
+    assert "A dashed line stands before the first that changed" in page
+    assert "bars at the foot are chances" in page
+    assert "debian-12: 2.15 times faster" in page
 
 
 def test_the_chances_of_a_search_are_drawn():
