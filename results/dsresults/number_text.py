@@ -79,7 +79,7 @@ def sized(words: Words, boundary: Boundary) -> str:
 
 
 def second_steps(words: Words, boundary: Boundary) -> Iterator[tuple[CostStep, str]]:
-    """Yield likely steps besides the one that is named: ``debian-12: 2.15 times faster``.
+    """Yield likely steps other than the one that is named: ``debian-12: 2.15 times faster``.
 
     Where what lies between was not measured, that is ``after a, up to d: 2.15 times faster``.
     """

@@ -97,7 +97,7 @@ class Picture:
     places: tuple[Place, ...]
     slot: float
     edge: Edge | None = None
-    second_edges: tuple[Edge, ...] = ()  # of likely steps besides it
+    second_edges: tuple[Edge, ...] = ()  # of other likely steps
     believed: bool = False
 
     @property

@@ -64,7 +64,7 @@ def _answer(data: ReportData, comparison: ComparisonTable) -> Iterator[Content]:
 
 
 def _marks(drawn: Sequence[Picture]) -> Iterator[str]:
-    """What stands in these pictures besides the values."""
+    """What stands in these pictures next to the values."""
     edges = [picture.edge for picture in drawn if picture.edge]
     if edges:
         yield " A dashed line stands before the first that changed"
