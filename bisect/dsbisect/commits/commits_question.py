@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from dsbisect.cli.common_options import Toolchain, WorkloadId
+from dsbisect.cli.common_options import Toolchain
 from dsbisect.search_options import SearchOptions
 from dsbisect.study import SearchStudy, StudyKind
 from dsharness.errors import UsageError
@@ -25,7 +25,7 @@ class Commits(SearchStudy):
 
     Example: dsbisect bisect commits 2.0.16..2.0.17 --repo ~/src/server --workload bind-one
 
-    Example: dsbisect bisect commits --repo . --good v2.0.16 --bad HEAD
+    Example: dsbisect bisect commits v2.0.16..HEAD    (in a clone)
     """
 
     kind: ClassVar[StudyKind] = "commits"
@@ -37,14 +37,26 @@ class Commits(SearchStudy):
         ),
     ] = None
     repository: Annotated[
-        str, typer.Option("--repo", help="Checkout, bare repository or URL; it is only read.")
-    ]
+        str,
+        typer.Option(
+            "--repo",
+            help="Checkout, bare repository or URL; it is only read. Default: where you stand.",
+            show_default=False,
+        ),
+    ] = "."
     good: Annotated[str | None, typer.Option("--good", help="A revision that is fast.")] = None
     bad: Annotated[
         str | None,
         typer.Option("--bad", help="A revision that is slow, later or on another branch."),
     ] = None
-    workload: WorkloadId = None
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            help="Workload to run, or a YAML file with one; W@N: with N users. Default: the one of "
+            "the suite of `compare` that shows soonest how both ends differ.",
+        ),
+    ] = None
     first_parent: Annotated[
         bool,
         typer.Option(
