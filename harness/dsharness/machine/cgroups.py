@@ -157,7 +157,7 @@ def waited_s(before: Mapping[str, int], after: Mapping[str, int]) -> float | Non
     One that came meanwhile counts whole, one that went counts nothing.
     """
     waits_ns = (wait_ns - before.get(thread, 0) for thread, wait_ns in after.items())
-    return sum(max(0, wait_ns) for wait_ns in waits_ns) / 1e9 if after else None
+    return sum(max(0, wait_ns) for wait_ns in waits_ns) / 1e9 if before and after else None
 
 
 def _resident_pages(pid: str) -> int:

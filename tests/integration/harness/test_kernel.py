@@ -173,7 +173,8 @@ def test_a_server_that_others_keep_from_its_cpus_says_so(engine: Engine) -> None
         cpus = ",".join(map(str, hungry.cpus.server))
         loop = ("taskset", "--cpu-list", cpus, "sh", "-c", "while :; do :; done")
         for _ in range(4 * len(hungry.cpus.server)):
-            resources.callback(subprocess.Popen(loop).kill)
+            process = resources.enter_context(subprocess.Popen(loop))
+            resources.callback(process.kill)
         sample = sampled(hungry, RANDOM)
     assert sample.taken_pct > 50
     assert sample.server_waited_s > sample.duration_s / 2

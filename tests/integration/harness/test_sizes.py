@@ -72,7 +72,7 @@ def test_what_looks_at_every_entry_grows_and_nothing_is_measured_twice(tmp_path:
     assert page.count("<polyline") == 1
 
     done = dsbisect(tmp_path, *words, "--workload", "indexed.yaml", "--json")
-    # of so few runs beside other tests the interval may be too wide to tell
+    # of so few runs while other tests run the interval may be too wide to tell
     assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr
     (row,) = json.loads(done.stdout)["rows"]
     assert abs(row["exponent"]["value"]) < 0.3

@@ -128,6 +128,7 @@ def test_the_second_number_is_the_wait() -> None:
     [
         ({}, {}, None),  # a kernel that does not count it
         ({"7": 10}, {}, None),  # it has ended
+        ({}, {"7": 10}, None),  # it was not there yet
         ({"7": 10}, {"7": 10}, 0.0),
         ({"7": 1_000_000_000, "8": 5}, {"7": 3_000_000_000, "9": 500_000_000}, 2.5),
         ({"7": 900}, {"7": 5}, 0.0),  # another thread has its number

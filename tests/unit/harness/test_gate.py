@@ -227,7 +227,7 @@ TOGETHER = {"id": "one", "facts": {"server_cpus": (0, 1), "load_cpus": (0, 1)}}
         (APART, 4.0, 9.9, 0.3, ""),  # its threads waited for each other
         (APART, 80.0, 0.1, 0.1, ""),  # others had what it did not want
         (APART, 4.0, 0.1, 1.5, "the load waited"),
-        (APART, 90.0, 8.6, 0.9, "the server and the load waited"),
+        (APART, 90.0, 8.6, 1.2, "the server and the load waited"),
         (TOGETHER, 4.0, 0.1, 1.5, ""),  # for the server
         (TOGETHER, 50.0, 0.1, 1.5, "the load waited"),
     ],
