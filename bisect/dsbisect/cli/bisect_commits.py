@@ -115,7 +115,7 @@ def _search_here(
         for note in notes:
             typer.echo(note, err=True)
         if looks_for_load(study):
-            found = _found_load(study, scene, around, engine, store)
+            found = _found_load(study, scope, scene, around, engine, store)
             ask = replace(ask, workload=found.workload, metric=found.metric) if found else ask
         with Events() if around.events else Watch() as watch:
 
@@ -136,7 +136,12 @@ def _search_here(
 
 
 def _found_load(
-    study: Commits, scene: Scene, around: CommitsCircumstances, engine: Engine, store: Store
+    study: Commits,
+    scope: Range,
+    scene: Scene,
+    around: CommitsCircumstances,
+    engine: Engine,
+    store: Store,
 ) -> FoundLoad | None:
     """Compare both ends; end with that answer where no load shows a difference.
 
@@ -149,7 +154,7 @@ def _found_load(
     with Events() if around.events else WatchOfLabs() as watch:
         watch.note("no --workload: which of the suite shows that both ends differ?")
         lab = ThisMachine(scene=scene, engine=engine, store=store, watcher=watch, keep=around.keep)
-        compared = compared_ends(study, lab)
+        compared = compared_ends(study, scope, lab)
         found = found_load(compared.answer, scene)
         if found is not None:
             watch.note(f"{compared.text}\n{found.why}")

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dsbisect.cli.common_options import DEFAULT_METRIC
+from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_question import Commits
 from dsbisect.comparison_question import Compare
 from dsbisect.study_answers import StudyAnswer, answered
@@ -34,9 +35,11 @@ def looks_for_load(study: Commits) -> bool:
     return not (named or study.fixes or study.edits or study.patches)
 
 
-def compared_ends(study: Commits, lab: ThisMachine) -> StudyAnswer:
+def compared_ends(study: Commits, scope: Range, lab: ThisMachine) -> StudyAnswer:
     """Return both ends under every load of the suite; what the store has is not measured again."""
     first, second = study.ends
+    if scope.repository.revision(first) != scope.good:  # they were swapped
+        first, second = second, first
     asked = Compare(
         first=first,
         second=second,

@@ -55,8 +55,12 @@ def test_a_known_repair_is_picked_onto_what_does_not_build(lab: Path) -> None:
 
 def test_two_culprits_are_both_named(lab: Path) -> None:
     history = made(lab, history_with_two_culprits)
-    findings = search(lab, history, "import 3.1.2", "main", "--no-proof")
-    assert sorted(blamed(findings)) == [["many more rounds"], ["some more rounds"]]
+    first = search(lab, history, "import 3.1.2", "main", "--no-proof")
+    assert len(blamed(first)) == 1
+    assert first["left"]
+    both = search(lab, history, "import 3.1.2", "main", "--no-proof", "--all")
+    assert sorted(blamed(both)) == [["many more rounds"], ["some more rounds"]]
+    assert both["campaigns"][0] == first["campaigns"][0]  # it went on from the first answer
 
 
 def test_no_culprit_at_all(lab: Path) -> None:
