@@ -119,10 +119,10 @@ def _figures(folder: Path, answer: Answered) -> tuple[Path, ...]:
 def _reproducer(folder: Path, answer: Answered) -> Path:
     from dsresults.explainers.ldap_reproducer import SCRIPT, reproducer_files
     from dsresults.page.page_files import write_files
-    from dsresults.report.upstream_issue import worse
+    from dsresults.report.found_step import worse
 
-    comparison, column, _ = worse(_of_search(answer, "--reproducer"))
-    write_files(folder, reproducer_files(comparison, column))
+    step = worse(_of_search(answer, "--reproducer"))
+    write_files(folder, reproducer_files(step.comparison, step.column))
     (folder / SCRIPT).chmod(0o755)
     return folder / SCRIPT
 

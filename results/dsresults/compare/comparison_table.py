@@ -137,6 +137,11 @@ class Column(Value):
         """What ``--workload`` takes."""
         return self.workload.named if self.workload else self.workload_id
 
+    @property
+    def load_name(self) -> str:
+        """The same without the folder of a file."""
+        return self.named.rpartition("/")[2]
+
     def observed_of(self, candidate: str) -> Observed:
         return self.of(candidate) or Observed(candidate=candidate)
 
@@ -179,7 +184,7 @@ class ComparisonTable(Value):
     line: tuple[str, ...]
     settings_id: str
     settings_title: str = ""
-    options: tuple[str, ...] = Field(default=(), description="that the settings set")
+    options: dict[str, str] = Field(default_factory=dict, description="that the settings set")
     metric: str = DECIDER
     candidates: tuple[Candidate, ...]
     columns: tuple[Column, ...]

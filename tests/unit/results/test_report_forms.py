@@ -16,9 +16,12 @@ from goldens import assert_golden
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
 from dsharness.errors import ToolMissingError, UsageError
+from dsharness.model import KindTimes, Latencies, ServerTimes
+from dsharness.plain_text import without_folders
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 from dsresults.explainers.ldap_reproducer import reproducer_files
+from dsresults.profile_pair import ProfilePair
 from dsresults.report import figure_files, render_markdown
 from dsresults.report.figure_files import BROWSERS, write_figures
 from dsresults.report.markdown_page import block, code, words
@@ -98,9 +101,70 @@ def test_an_issue_has_the_sections_of_the_template_and_is_short():
         "Issue Description", "Package Version and Platform", "Steps to Reproduce",
         "Expected results", "Additional context",
     ]  # fmt: skip
-    assert len(written.body.partition("<details>")[0].splitlines()) <= 45
-    assert re.fullmatch(r"bind costs [\d.]+ times more CPU since 3\.1\.2", written.title)
+    assert len(written.body.partition("<details>")[0].splitlines()) <= 55
+    assert re.fullmatch(
+        r"bind-random: bind costs [\d.]+ times more CPU between 389-ds 2\.3\.1 and 3\.1\.2",
+        written.title,
+    )
     assert not re.search(r"%|[-\u2212]\d|regression", written.title)
+
+
+def test_an_issue_says_first_what_is_known_and_leaves_nothing_out():
+    body = upstream_issue(with_gaps()).body
+    first = body.splitlines()[2]
+    assert first.startswith("This may be known already. This coincides with 389-ds issue 5356")
+    assert "https://github.com/389ds/389-ds-base/issues/6269" in body
+    assert "- Not measured: `debian-13`: its image could not be built" in body
+    assert "- 3 runs of 8 not used" in body
+    assert "- `bind-one` on the same line: " in body
+    assert "/cache" not in body
+
+
+def test_an_issue_has_lines_of_the_log_of_both_sides():
+    data = reported(DEBIAN)
+    campaign = data.sections[0].comparison.columns[0].campaign_id
+    log = "conn=1 op=1 RESULT err=0 wtime=0.000011 optime=0.000402 etime=0.000413"
+    kind = KindTimes(whole=Latencies.of({413: 900}), middle=(log,), slowest=(log,))
+    times = tuple(
+        ServerTimes(candidate_id=name, workload_id="bind-random", kinds={"bind": kind})
+        for name in ("debian-12", "debian-13")
+    )
+    pair = ProfilePair(
+        campaign_id=campaign, workload_id="bind-random", names=("debian-12", "debian-13"),
+        times=times, note="no perf at /home/me/bin/perf",
+    )  # fmt: skip
+    body = upstream_issue(data.model_copy(update={"profiles": (pair,)})).body
+    shown, _, folded = body.partition("<details>")
+    assert shown.count(log) == 4
+    assert "- Not profiled: no perf at perf" in shown
+    assert log not in folded
+    assert "own log was not read" in upstream_issue(data).body
+
+
+def test_settings_stand_in_an_issue_with_their_values():
+    data = reported(DEBIAN)
+    (section,) = data.sections
+    options = {"password-scheme": "SSHA512"}
+    comparison = section.comparison.model_copy(update={"options": options})
+    changed = section.model_copy(update={"comparison": comparison})
+    body = upstream_issue(data.model_copy(update={"sections": (changed,)})).body
+    assert "- Configuration: `password-scheme: SSHA512`" in body
+    assert "- Configuration: all of the package, unchanged" in upstream_issue(data).body
+    files = reproducer_files(comparison, comparison.columns[0])
+    assert files["settings.ldif"] == "# The lab set `password-scheme: SSHA512`.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see /home/me/a/run.log, or ~/x/y.yaml", "see run.log, or y.yaml"),
+        ("--repo '/home/my own/clone'", "--repo 'clone'"),
+        ("https://example.org/a/b and git@example.org:/a", "https://example.org/a/b and git@example.org:/a"),
+        ("59.4/s, src/1.rs, </details>", "59.4/s, src/1.rs, </details>"),
+    ],
+)  # fmt: skip
+def test_no_folder_leaves_the_machine(text, shown):
+    assert without_folders(text) == shown
 
 
 def test_nothing_to_tell_upstream_is_said():

@@ -1,0 +1,162 @@
+"""A step as others are told of it: what was compared, where it lies, how large it is, what it fits.
+
+The texts for others are made of it: an issue, a slide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dsharness.errors import UsageError
+from dsharness.measure.metrics import COST, CPU
+from dsharness.model import Boundary, Sample
+from dsharness.products import known_changes, product
+from dsresults.commits_result import Culprit
+from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
+from dsresults.number_text import sized
+from dsresults.reasons import explanation
+from dsresults.reasons.reason import Reason, places
+from dsresults.report.report_data import ReportData
+
+SHORT = 12  # digits of a hash
+VERSION = re.compile(r"(?:[0-9]+:)?([0-9]+(?:\.[0-9]+)+)")
+NAMED_ISSUE = re.compile(r"(?:\b(?:issue|ticket|bug)\s*|#)#?(\d{2,7})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundStep:
+    """Where one load's answer lies, and all that is known of it."""
+
+    data: ReportData
+    comparison: ComparisonTable
+    column: Column
+    boundary: Boundary
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.boundary.before or "", self.boundary.after or ""
+
+    @property
+    def sides(self) -> tuple[Candidate, Candidate]:
+        before, after = map(self.comparison.candidate, self.names)
+        return before, after
+
+    @property
+    def culprit(self) -> Culprit | None:
+        culprits = self.data.commits.culprits if self.data.commits else ()
+        after = self.boundary.after
+        return next((culprit for culprit in culprits if culprit.boundary.after == after), None)
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """All of this load's, valid or not."""
+        return tuple(s for s in self.data.samples if s.campaign_id == self.column.campaign_id)
+
+    @property
+    def versions(self) -> tuple[str, str]:
+        """Releases: of rows as installed, of commits the ends of the range."""
+        if self.data.commits:
+            return self.data.commits.ends
+        numbers = [VERSION.match(side.product_version) for side in self.sides]
+        before, after = (number[1] if number else "" for number in numbers)
+        distinct = before and after and before != after
+        return (before, after) if distinct else self.names
+
+    @property
+    def project(self) -> str:
+        """What the versions are of: its releases' name, or the product's title."""
+        title = self.sides[1].product_title
+        return (self.data.commits.project or title) if self.data.commits else title
+
+    @property
+    def where(self) -> str:
+        """``between 389-ds 2.3.1 and 3.1.2``, ``since 389-ds-base 3.2.1, commit 3938942a5418``."""
+        first, last = self.versions
+        if self.culprit is None:
+            products = dict.fromkeys(side.product_title for side in self.sides)
+            titles = [*products] if self.versions != self.names else [""]
+            before, after = titles[0], titles[-1] if len(titles) > 1 else ""
+            return f"between {before} {first} and {after} {last}".replace("  ", " ")
+        suspects = self.culprit.suspects
+        one_of = f"one of {len(suspects)} commits up to" if len(suspects) > 1 else "commit"
+        release = suspects[-1].release or last
+        return f"since {self.project} {release}, {one_of} {suspects[-1].hash[:SHORT]}"
+
+    @property
+    def size(self) -> str:
+        """``costs 1.4 times more CPU``: no sign, no percent; of counts, from where to where."""
+        decider, boundary = self.comparison.decider, self.boundary
+        if boundary.counts is not None:
+            return sized(decider.words, boundary).rstrip(",")
+        effect = boundary.effect or 1.0
+        factor = f"{effect:.1f} times" if effect < 10 else f"{effect:.0f} times"
+        if decider in {COST, CPU}:
+            return f"costs {factor} {'less' if boundary.direction == 'faster' else 'more'} CPU"
+        words = decider.words
+        return f"{'' if words.verb else 'is '}{words.said(boundary.direction, factor)}"
+
+    @property
+    def operation(self) -> str:
+        return self.column.workload.operation if self.column.workload else "an operation"
+
+    @property
+    def known(self) -> tuple[Reason, ...]:
+        """Known changes of the product that fit: at this place, or named by the commit."""
+        place = next(
+            (
+                place
+                for place in places(self.comparison)
+                if (place.before, place.after) == self.names
+            ),
+            None,
+        )
+        fitting = explanation.known_changes(place) if place else ()
+        return (*fitting, *self._named())
+
+    def _named(self) -> Iterator[Reason]:
+        """What the suspects' subjects call their issues."""
+        name = self.sides[1].product
+        if name is None or self.culprit is None:
+            return
+        facts = product(name)
+        changes = {str(change.issue): change for change in known_changes(name).changes}
+        subjects = "; ".join(suspect.subject for suspect in self.culprit.suspects)
+        for number in dict.fromkeys(NAMED_ISSUE.findall(subjects)):
+            change = changes.get(number)
+            what = f": {change.what}, first in {change.releases}" if change else ""
+            yield Reason(
+                topic="The commit's own issue",
+                text=f"The commit is part of {facts.title} issue {number}{what}.",
+                confidence=explanation.Confidence.LIKELY,
+                links=facts.links_of(number),
+            )
+
+    @property
+    def others(self) -> tuple[Column, ...]:
+        """Loads of the same report that have answers of their own."""
+        columns = (c for section in self.data.sections for c in section.comparison.columns)
+        return tuple(column for column in columns if column.campaign_id != self.column.campaign_id)
+
+
+def steps_found(data: ReportData) -> Iterator[FoundStep]:
+    """Yield each load's step; those to the worse first."""
+    steps = [
+        FoundStep(data=data, comparison=section.comparison, column=column, boundary=boundary)
+        for section in data.sections
+        for column in section.comparison.columns
+        if (boundary := column.boundary) and boundary.found and boundary.effect
+    ]
+    yield from sorted(steps, key=lambda step: step.boundary.direction != "slower")
+
+
+def worse(data: ReportData) -> FoundStep:
+    """Return the first change to the worse; UsageError where there is none."""
+    step = next(steps_found(data), None)
+    if step is None or step.boundary.direction != "slower":
+        raise UsageError(
+            "there is nothing to tell upstream: no change to the worse was found",
+            hint="`dsbisect report` says what was found; --issue needs a boundary",
+        )
+    return step
