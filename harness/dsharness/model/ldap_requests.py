@@ -174,8 +174,8 @@ class LdapStep(Value):
     @property
     def _search(self) -> Iterator[str]:
         yield f"search {self.base}"
-        yield f"scope {self.scope}"
         yield f"filter {self.filter}"
+        yield f"scope {self.scope}"
         yield f"attributes {' '.join(self.attributes)}"
         if self.sort:
             yield f"sorted by {self.sort}"

@@ -226,7 +226,7 @@ class LdcltWorkload(DirectoryWorkload):
             case DirectoryOperation.BIND:
                 line = "connect, bind as {user_dn} by its password (simple), unbind"
             case DirectoryOperation.SEARCH:
-                line = "search {people}, scope subtree, filter (uid={user}), all attributes"
+                line = "search {people}, filter (uid={user}), scope subtree, attributes *"
             case DirectoryOperation.MODIFY:
                 line = "modify {user_dn}: replace description {value}"
         return (line,)

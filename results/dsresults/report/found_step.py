@@ -21,7 +21,6 @@ from dsresults.reasons.reason import Reason, places
 from dsresults.report.report_data import ReportData
 
 SHORT = 12  # digits of a hash
-VERSION = re.compile(r"(?:[0-9]+:)?([0-9]+(?:\.[0-9]+)+)")
 NAMED_ISSUE = re.compile(r"(?:\b(?:issue|ticket|bug)\s*|#)#?(\d{2,7})\b", re.IGNORECASE)
 
 
@@ -33,6 +32,7 @@ class FoundStep:
     comparison: ComparisonTable
     column: Column
     boundary: Boundary
+    findings: tuple[Reason, ...] = ()
 
     @property
     def names(self) -> tuple[str, str]:
@@ -59,8 +59,7 @@ class FoundStep:
         """Releases: of rows as installed, of commits the ends of the range."""
         if self.data.commits:
             return self.data.commits.ends
-        numbers = [VERSION.match(side.product_version) for side in self.sides]
-        before, after = (number[1] if number else "" for number in numbers)
+        before, after = (side.release for side in self.sides)
         distinct = before and after and before != after
         return (before, after) if distinct else self.names
 
@@ -72,7 +71,7 @@ class FoundStep:
 
     @property
     def where(self) -> str:
-        """``between 389-ds 2.3.1 and 3.1.2``, ``since 389-ds-base 3.2.1, commit 3938942a5418``."""
+        """``between SERVER 2.3.1 and 3.1.2``, ``since SERVER 3.2.1, commit 3938942a5418``."""
         first, last = self.versions
         if self.culprit is None:
             products = dict.fromkeys(side.product_title for side in self.sides)
@@ -134,27 +133,46 @@ class FoundStep:
             )
 
     @property
+    def why(self) -> str:
+        """The surest reason of this step, or what its commit changes; empty where none is known."""
+        place = " to ".join(self.names)
+        reasons = [reason for reason in self.findings if reason.topic.startswith(place)]
+        sure = [r.text for r in reasons if r.confidence is not explanation.Confidence.POSSIBLE]
+        suspects = self.culprit.suspects if self.culprit else ()
+        files = ", ".join(path for suspect in suspects for path in suspect.counting)
+        changed = [f"It changes {files}"] if files else []
+        return next(iter([*sure, *changed, *(reason.text for reason in reasons)]), "")
+
+    @property
     def others(self) -> tuple[Column, ...]:
         """Loads of the same report that have answers of their own."""
         columns = (c for section in self.data.sections for c in section.comparison.columns)
         return tuple(column for column in columns if column.campaign_id != self.column.campaign_id)
 
 
-def steps_found(data: ReportData) -> Iterator[FoundStep]:
-    """Yield each load's step; those to the worse first."""
-    steps = [
-        FoundStep(data=data, comparison=section.comparison, column=column, boundary=boundary)
+def answers_of(data: ReportData) -> Iterator[FoundStep]:
+    """Yield each load's answer: a step to the worse first, no step last."""
+    answers = [
+        FoundStep(
+            data=data,
+            comparison=section.comparison,
+            column=column,
+            boundary=column.boundary,
+            findings=section.findings,
+        )
         for section in data.sections
         for column in section.comparison.columns
-        if (boundary := column.boundary) and boundary.found and boundary.effect
+        if column.boundary
     ]
-    yield from sorted(steps, key=lambda step: step.boundary.direction != "slower")
+    order = ("slower", "faster", "none", "unknown")
+    yield from sorted(answers, key=lambda answer: order.index(answer.boundary.direction))
 
 
 def worse(data: ReportData) -> FoundStep:
     """Return the first change to the worse; UsageError where there is none."""
-    step = next(steps_found(data), None)
-    if step is None or step.boundary.direction != "slower":
+    step = next(answers_of(data), None)
+    boundary = step.boundary if step else None
+    if step is None or not (boundary and boundary.found and boundary.direction == "slower"):
         raise UsageError(
             "there is nothing to tell upstream: no change to the worse was found",
             hint="`dsbisect report` says what was found; --issue needs a boundary",
