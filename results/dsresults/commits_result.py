@@ -148,6 +148,9 @@ class CommitFindings(Value):
         default=None, description="several builds of both, where only these could decide"
     )
     culprits: tuple[Culprit, ...] = ()
+    left: tuple[tuple[str, str], ...] = Field(
+        default=(), description="ends of lines that may hold another step, not searched"
+    )
     notes: tuple[str, ...] = ()
     campaigns: tuple[str, ...] = ()
     builds: int = 0
@@ -164,6 +167,12 @@ class CommitFindings(Value):
     def ends(self) -> tuple[str, str]:
         """How good and bad are called: by the nearest release, or by the hash."""
         return self.good_name or self.good[:SHORT], self.bad_name or self.bad[:SHORT]
+
+    @property
+    def left_text(self) -> str:
+        """Where another step may be; empty where nothing is left to search."""
+        lines = " and ".join(f"{first}..{last}" for first, last in self.left)
+        return lines and f"another step may lie in {lines}: `--all` looks for it"
 
     @property
     def title(self) -> str:

@@ -99,7 +99,8 @@ def _search_here(
     notes: tuple[str, ...],
 ) -> None:
     from dsbisect.cli.search_progress import Events, Watch
-    from dsbisect.commits.commits_study import run_commits
+    from dsbisect.commits.commits_study import CommitsResult, run_commits
+    from dsbisect.commits.commits_text import answer_text, write_findings
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
@@ -108,8 +109,19 @@ def _search_here(
     with place as store, Events() if around.events else Watch() as watch:
         for note in notes:
             watch.note(note)
+
+        def tell_so_far(known: CommitsResult) -> None:
+            page = write_findings(ask.matrix, known, around.output)
+            watch.note(f"{answer_text(known.findings)}\n{page}")
+
         outcome = run_commits(
-            ask, scope, engine=engine, store=store, watcher=watch, options=study.options
+            ask,
+            scope,
+            engine=engine,
+            store=store,
+            watcher=watch,
+            options=study.options,
+            so_far=tell_so_far,
         )
     tell_commits(ask.matrix, outcome, around.output, as_json=around.as_json)
 

@@ -74,7 +74,8 @@ def _tell(
         tell_commits(study.ask.matrix, outcome, output, as_json=as_json)
     elif isinstance(study.study, Rows):
         findings = Findings.of(campaigns, store)
-        tell_findings(study.study.request(study.scene), findings, output, as_json=as_json)
+        request, every = study.study.request(study.scene), study.study.every
+        tell_findings(request, findings, output, as_json=as_json, every=every)
     else:
         tell_kept(study.stored_answer(campaigns, store), output, as_json=as_json)
 

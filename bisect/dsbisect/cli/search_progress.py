@@ -59,14 +59,24 @@ class Watch:
         self._measuring_since = 0.0
         self._question: Question | None = None
         self._known: set[str] = set()  # campaigns that were measured or told of
+        self._answers: list[Boundary] = []
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
             self._live.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._live.stop()
+        if kind is KeyboardInterrupt:
+            self._say_known()
+
+    def _say_known(self) -> None:
+        """Say what is known of a search that ends before its time."""
+        for boundary in self._answers:
+            self._say(f"known: {boundary.workload_id}: {escape(boundary.summary)}")
+        if self._outlook and self._question:
+            self._say(f"{self._question.workload_id}, {escape(in_words(self._outlook))}")
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self._rows, self._questions = len(rows), questions
@@ -112,10 +122,11 @@ class Watch:
             self._measuring_since = time.monotonic()
         if question != self._question:
             self._question = question
+            self._outlook = None
             self._begun += 1
             self._say(f"workload [bold]{question.workload_id}[/] on {_line_of(question.line)}")
         self._expected = self._taken + len(step.candidates) + step.remaining
-        self._outlook = step.outlook
+        self._outlook = step.outlook or self._outlook
         if step.why:
             self._say(f"turn {step.turn}: {escape(step.why)}")
         if step.outlook and not self._console.is_terminal:
@@ -141,6 +152,7 @@ class Watch:
     def answered(self, boundary: Boundary) -> None:
         self._answered += 1
         self._outlook = None
+        self._answers.append(boundary)
         self._say(f"[bold green]{boundary.workload_id}[/]: {escape(boundary.summary)}")
 
     def _shown(self) -> RenderableType:

@@ -212,7 +212,8 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
     with this_machine(scene, around, folder=study.uses_folder) as lab:
         if isinstance(study, Rows):
             findings = study.play(lab)
-            tell = partial(tell_findings, study.request(scene), findings, command=command)
+            request, every = study.request(scene), study.every
+            tell = partial(tell_findings, request, findings, command=command, every=every)
         else:
             tell = partial(tell_kept, answered(study, lab))
     tell(around.output, as_json=around.as_json)

@@ -61,6 +61,7 @@ def tell_findings(
     output: Path | None,
     *,
     as_json: bool,
+    every: bool,
     command: str = "",
 ) -> None:
     """Print and report what was found; an exit code of its own when nothing was."""
@@ -73,6 +74,8 @@ def tell_findings(
         ) from error
     if (request.good or request.bad) and _improved(findings):
         typer.echo("note: good is the slow end: are --good and --bad swapped?", err=True)
+    if not every and any(c.boundary and c.boundary.also for c in findings.campaigns):
+        typer.echo("note: a second step is possible: `--all` looks for it", err=True)
     tell_unanswered(findings.campaigns)
     tell_doubted(findings.profiles)
 

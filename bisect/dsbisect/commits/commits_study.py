@@ -12,7 +12,7 @@ from dsbisect.capacity import at_shares, without_shares
 from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
 from dsbisect.commits.commits_request import SHORT, CommitsRequest, surroundings_of
-from dsbisect.commits.line_queue import hunt, hunt_parted
+from dsbisect.commits.line_queue import Hunter, Line, hunt, hunt_parted
 from dsbisect.commits.proof import (
     Case,
     Prepare,
@@ -61,7 +61,8 @@ class CommitsResult:
     def of_run(cls, campaigns: Sequence[Campaign], store: Store) -> CommitsResult:
         """The answer of a shared run that has asked these."""
         first, findings = campaigns[0].id, store.findings("commits")
-        return cls.kept(next(finding for finding in findings if first in finding.campaigns), store)
+        newest = next(finding for finding in reversed(findings) if first in finding.campaigns)
+        return cls.kept(newest, store)
 
     @classmethod
     def kept(cls, finding: Finding, store: Store) -> CommitsResult:
@@ -86,12 +87,16 @@ def run_commits(
     store: Store,
     watcher: Watcher,
     options: SearchOptions | None = None,
+    so_far: Callable[[CommitsResult], None] = lambda _: None,
 ) -> CommitsResult:
-    """Search the range, follow merges and further steps, prove every culprit."""
+    """Search the range, follow merges, prove the culprit; with ``every`` follow further steps.
+
+    ``so_far`` is told what is known each time that a culprit is proved and the search goes on.
+    """
     if ask.profile:
         check_profiler()
     begun_s = time.monotonic()
-    points = scope.points
+    points, options = scope.points, options or SearchOptions()
     common = surroundings_of(ask, tuple(scope.trees[point] for point in points))
     supply = source_supply(engine, ask, common, scope.repository)
     (looped,) = without_shares((ask.workload,), ask.metric)
@@ -112,43 +117,48 @@ def run_commits(
             ask=ask,
             scope=scope,
             supply=supply,
-            answers=LabAnswers(laboratory=laboratory, store=store, watcher=watcher),
+            answers=LabAnswers(
+                laboratory=laboratory, store=store, watcher=watcher, every=options.every
+            ),
             prepare=laboratory.prepare_more,
             tell=lambda note: watcher.preparing(points[1], note),
             store=store,
-            options=replace(options or SearchOptions(), paired=laboratory.paired),
+            options=replace(options, paired=laboratory.paired),
         )
-        findings = study.run()
-        profiles = (
-            profile_steps(
-                study.steps, (ask.workload,), LabWitnesses(lab=laboratory), store, watcher
+
+        def result(
+            findings: CommitFindings, profiles: tuple[ProfilePair, ...] = ()
+        ) -> CommitsResult:
+            samples = study.samples
+            seconds = time.monotonic() - begun_s
+            known = {
+                "notes": (*findings.notes, *common.notes, *supply.remarks),
+                "builds": len({build.key for build in supply.builds.values()}),
+                "samples": len(samples),
+                "seconds": round(seconds, 1),
+                "spent": _time_spent(study, laboratory, begun_s, seconds),
+            }
+            findings = findings.model_copy(update=known)
+            finding = findings.finding
+            if study.campaigns and store.get(Finding, finding.id) is None:
+                store.put(finding)
+            return CommitsResult(
+                findings=findings,
+                campaigns=tuple(study.campaigns),
+                samples=samples,
+                images={name: golden.image for name, golden in laboratory.goldens.items()},
+                profiles=profiles,
             )
+
+        study.so_far = lambda findings: so_far(result(findings))
+        findings = study.run()
+        witnesses = LabWitnesses(lab=laboratory)
+        return result(
+            findings,
+            profile_steps(study.steps, (ask.workload,), witnesses, store, watcher)
             if ask.profile
-            else ()
+            else (),
         )
-        images = {name: golden.image for name, golden in laboratory.goldens.items()}
-    samples = tuple(
-        sample for campaign in study.campaigns for sample in store.samples(campaign_id=campaign.id)
-    )
-    seconds = time.monotonic() - begun_s
-    findings = findings.model_copy(
-        update={
-            "notes": (*findings.notes, *common.notes, *supply.remarks),
-            "builds": len({build.key for build in supply.builds.values()}),
-            "samples": len(samples),
-            "seconds": round(seconds, 1),
-            "spent": _time_spent(study, laboratory, begun_s, seconds),
-        }
-    )
-    if study.campaigns:
-        store.put(findings.finding)
-    return CommitsResult(
-        findings=findings,
-        campaigns=tuple(study.campaigns),
-        samples=samples,
-        images=images,
-        profiles=profiles,
-    )
 
 
 def _time_spent(
@@ -178,6 +188,9 @@ class CommitsStudy:
     store: Store
     options: SearchOptions
     together: Together = asked_in_turn
+    so_far: Callable[[CommitFindings], None] = lambda _: (
+        None
+    )  # what is known before the search goes on
     now: Callable[[], float] = time.monotonic
     campaigns: list[Campaign] = field(default_factory=list)
     culprits: list[Culprit] = field(default_factory=list)
@@ -185,14 +198,31 @@ class CommitsStudy:
     proved_at: float | None = None  # the same for its proof
 
     def run(self) -> CommitFindings:
-        scope, questions = self.scope, (self._boundary, self._sides, self._blamed)
+        scope = self.scope
+        hunter = Hunter(
+            search=self._boundary,
+            sides=self._sides,
+            blamed=self._blamed,
+            every=self.options.every,
+        )
         hunted = (
-            hunt_parted(scope.points, scope.lines, *questions, tell=self.tell)
+            hunt_parted(scope.points, scope.lines, hunter, self.tell)
             if scope.parted
-            else hunt(scope.line, *questions)
+            else hunt(scope.line, hunter)
         )
         self.named_at = self.named_at or self.now()
         boundary, ends = self._with_layouts(hunted.whole)
+        return self._findings(boundary, ends, hunted.left, hunted.notes)
+
+    def _findings(
+        self,
+        boundary: Boundary,
+        ends: Comparison | None = None,
+        left: Sequence[Line] = (),
+        notes: Sequence[str] = (),
+    ) -> CommitFindings:
+        """What is known, with the culprits so far."""
+        scope = self.scope
         return CommitFindings(
             repository=self.ask.repository,
             project=self._names.project,
@@ -207,16 +237,26 @@ class CommitsStudy:
             whole=boundary,
             ends_compared=ends,
             culprits=tuple(self.culprits),
-            notes=(*scope.notes, *hunted.notes),
+            left=tuple((line[0], line[-1]) for line in left),
+            notes=(*scope.notes, *notes),
             campaigns=tuple(campaign.id for campaign in self.campaigns),
         )
 
-    def _blamed(self, boundary: Boundary) -> None:
-        """A culprit is proved before the next is searched: who waits for the first has it."""
+    def _blamed(self, boundary: Boundary, left: Sequence[Line]) -> None:
+        """A culprit is proved, and told, before the next is searched."""
         self.named_at = self.named_at or self.now()
         self.culprits.append(self._culprit(boundary))
         if self.proved_at is None and self.culprits[-1].proof:
             self.proved_at = self.now()
+        if left and self.options.every:
+            whole = next((campaign.boundary for campaign in self.campaigns), None)
+            self.so_far(self._findings(whole or boundary, left=left))
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """All that it rests on."""
+        groups = (self.store.samples(campaign_id=campaign.id) for campaign in self.campaigns)
+        return tuple(sample for group in groups for sample in group)
 
     @property
     def steps(self) -> Sequence[Campaign]:
@@ -250,7 +290,8 @@ class CommitsStudy:
 
     def _search(self, line: tuple[str, ...]) -> Search:
         ready = (name for name in line if len(line) <= LOOKED_AT and self.supply.ready(name))
-        return self.options.search(
+        # A second step is looked for on a line of its own, when the first one is told.
+        return replace(self.options, every=False).search(
             self.ask.workload,
             prepare_s=NEXT_BUILD_S + GOLDEN_S,
             ready=frozenset(ready),

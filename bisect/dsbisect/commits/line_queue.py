@@ -1,4 +1,6 @@
-"""Which lines to search one after the other until every step is explained. Core pure logic.
+"""Which lines to search, one after the other, until the first step, or each one, is explained.
+
+No I/O.
 
 [g, ., ., A, ., ., B, ., b]   one search names A; what is left of the difference names B
 [P, s1, s2, M]                a merge that turned slow: its side branch is the next line
@@ -18,7 +20,8 @@ LIKELY = 0.5  # the chance of a second step
 Line = tuple[str, ...]
 Search = Callable[[Line], Boundary]
 Sides = Callable[[str], Sequence[Line]]  # the lines through a merge's side branches
-Blamed = Callable[[Boundary], None]  # is given each culprit, before the next one is searched
+# Is given each culprit, and the lines that are left, before the next one is searched.
+Blamed = Callable[[Boundary, Sequence[Line]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,32 +31,38 @@ class Hunt:
     whole: Boundary
     culprits: tuple[Boundary, ...] = ()  # one for each commit, or set of suspects, that is blamed
     boundaries: tuple[Boundary, ...] = ()
+    left: tuple[Line, ...] = ()  # what was not searched, since the first culprit was enough
     notes: tuple[str, ...] = ()
 
 
-def hunt(line: Line, search: Search, sides: Sides, blamed: Blamed) -> Hunt:
-    """Search the line, then what a step leaves unexplained, then what a merge brought in."""
-    boundaries, culprits = _each((line,), search, sides, blamed)
-    return Hunt(whole=boundaries[0], culprits=culprits, boundaries=boundaries)
+@dataclass(frozen=True, kw_only=True)
+class Hunter:
+    """Who searches a line, knows what a merge brought in, and is told of each culprit."""
+
+    search: Search
+    sides: Sides
+    blamed: Blamed
+    every: bool = False  # whether to go on when the first culprit is told
+
+
+def hunt(line: Line, hunter: Hunter) -> Hunt:
+    """Search the line, then what a merge brought in, then what a step leaves unexplained."""
+    boundaries, culprits, left = _each((line,), hunter)
+    return Hunt(whole=boundaries[0], culprits=culprits, boundaries=boundaries, left=left)
 
 
 def hunt_parted(
-    points: Line,
-    lines: Sequence[Line],
-    search: Search,
-    sides: Sides,
-    blamed: Blamed,
-    tell: Callable[[str], None],
+    points: Line, lines: Sequence[Line], hunter: Hunter, tell: Callable[[str], None]
 ) -> Hunt:
     """Search [good, base, bad], then each line from base over which the cost changes: bad's first.
 
     ``tell`` is told on which side, before it is searched.
     """
     good, base, bad = points
-    boundary = search(points)
+    boundary = hunter.search(points)
     changed = changed_sides(boundary, lines)
     if len(changed) > 1 and base not in boundary.unmeasured:
-        boundary = search((good, bad))  # both sides may have the same change
+        boundary = hunter.search((good, bad))  # both sides may have the same change
         if not boundary.found:
             note = (
                 f"good and bad both differ from {base}, where they have parted: "
@@ -64,7 +73,7 @@ def hunt_parted(
         return Hunt(whole=boundary, boundaries=(boundary,))
     note = _side(points, boundary, changed)
     tell(note)
-    boundaries, culprits = _each(changed, search, sides, blamed)
+    boundaries, culprits, left = _each(changed, hunter)
     if not any(answer.found for answer in boundaries):
         why = f"good and bad differ, but no step was found on either side: {boundary.summary}"
         undecided = {"found": False, "direction": "unknown", "summary": why}
@@ -76,6 +85,7 @@ def hunt_parted(
         whole=boundary.model_copy(update={"unmeasured": unmeasured}),
         culprits=culprits,
         boundaries=(boundary, *boundaries),
+        left=left,
         notes=(note,),
     )
 
@@ -113,29 +123,29 @@ def _side(points: Line, boundary: Boundary, changed: Sequence[Line]) -> str:
 
 
 def _each(
-    lines: Sequence[Line], search: Search, sides: Sides, blamed: Blamed
-) -> tuple[tuple[Boundary, ...], tuple[Boundary, ...]]:
-    """The answers for all lines and what follows from them, and those that blame a commit."""
+    lines: Sequence[Line], hunter: Hunter
+) -> tuple[tuple[Boundary, ...], tuple[Boundary, ...], tuple[Line, ...]]:
+    """The answers for lines and what follows, those that blame a commit, and what is left."""
     boundaries: list[Boundary] = []
     culprits: list[Boundary] = []
     queue = list(lines)
-    while queue:
-        boundary = search(queue.pop(0))
+    while queue and (hunter.every or not culprits):
+        boundary = hunter.search(queue.pop(0))
         boundaries.append(boundary)
         if not boundary.found or boundary.after is None:
             continue
-        culprits.append(_innermost(boundary, search, sides, boundaries))
-        blamed(culprits[-1])
         queue += _unexplained(boundary)
-    return tuple(boundaries), tuple(culprits)
+        queue += [part for part in _doubtful(boundary) if part not in queue]
+        culprits.append(_innermost(boundary, hunter, boundaries))
+        hunter.blamed(culprits[-1], tuple(queue))
+    return tuple(boundaries), tuple(culprits), tuple(queue)
 
 
-def _innermost(
-    boundary: Boundary, search: Search, sides: Sides, boundaries: list[Boundary]
-) -> Boundary:
+def _innermost(boundary: Boundary, hunter: Hunter, boundaries: list[Boundary]) -> Boundary:
     """Go inward through merges, as long as one side branch alone makes the step."""
     while boundary.after is not None and len(boundary.suspects) == 1:
-        inside = _through(boundary.after, sides(boundary.after), search, boundaries)
+        sides = hunter.sides(boundary.after)
+        inside = _through(boundary.after, sides, hunter.search, boundaries)
         if inside is None:
             break
         boundary = inside
@@ -156,7 +166,7 @@ def _through(
 
 
 def _unexplained(boundary: Boundary) -> list[Line]:
-    """The parts of a line on both sides of the step over which the cost still changes."""
+    """The parts of a line on both sides of the step over which the cost surely changes further."""
     line = boundary.line
     if boundary.before is None or boundary.after is None:
         return []
@@ -176,6 +186,15 @@ def _unexplained(boundary: Boundary) -> list[Line]:
     return [
         part for part, begin, end in ends if len(part) > 1 and begin and end and _apart(begin, end)
     ]
+
+
+def _doubtful(boundary: Boundary) -> list[Line]:
+    """The parts of a line on both sides of the step in which a second one is possible."""
+    line = boundary.line
+    if boundary.before is None or boundary.after is None:
+        return []
+    parts = (line[: line.index(boundary.before) + 1], line[line.index(boundary.after) :])
+    return [part for part in parts if {*part[1:]} & {*boundary.also}]
 
 
 def _apart(begin: Verdict, end: Verdict) -> bool:

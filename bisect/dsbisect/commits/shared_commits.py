@@ -184,11 +184,6 @@ class SharedCommits:
             study = self._study(sources, answers, store, campaigns, paired=prepared.paired)
             findings = study.run()
             common = surroundings_of(self.ask, tuple(map(self.scope.tree, self.scope.points)))
-        samples = [
-            sample
-            for campaign in study.campaigns
-            for sample in store.samples(campaign_id=campaign.id)
-        ]
         begun_s = _seconds(self.started_at)
         seconds = datetime.now(UTC).timestamp() - begun_s
         turns = [turn for campaign in campaigns for turn in store.turns(campaign.id)]
@@ -196,7 +191,7 @@ class SharedCommits:
             update={
                 "notes": (*findings.notes, *common.notes, *sources.remarks),
                 "builds": len(set(map(_made, sources.origins.values()))),
-                "samples": len(samples),
+                "samples": len(study.samples),
                 "seconds": round(seconds, 1),
                 "spent": time_of_turns(
                     turns,

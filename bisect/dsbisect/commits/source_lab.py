@@ -29,7 +29,9 @@ from dslab.campaign_loop import CampaignOrder
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab, refuse_failed
 from dslab.watcher import Watcher
+from dsresults.commits_result import CommitFindings
 from dsresults.store import Store
+from dsresults.stored_value import value_of
 from dssearch.build_scatter import PILOT_RUNS, BuildScatter, build_scatter, runs_each
 from dssearch.planner import Rounds
 from dssearch.question import History, Question, Search
@@ -112,6 +114,7 @@ class LabAnswers:
     laboratory: Laboratory
     store: Store
     watcher: Watcher
+    every: bool = False  # whether to go on where a search was satisfied with its first step
 
     def __call__(
         self, question: Question, workload: Workload, search: Search, kind: CampaignKind
@@ -132,14 +135,16 @@ class LabAnswers:
                 self.laboratory.retire(candidate)
 
     def _standing(self, order: CampaignOrder) -> Campaign | None:
-        """The answer of a run that was stopped before all was told: no finding rests on it."""
+        """The answer of a run that was stopped before all was told, or that left some to search."""
         if order.unfinished is not None:
             return None
         earlier = next(reversed(order.answers), None)
         if earlier is None or earlier.boundary is None:
             return None
-        findings = self.store.findings("commits")
-        if any(earlier.id in finding.campaigns for finding in findings):
+        resting = (
+            finding for finding in self.store.findings("commits") if earlier.id in finding.campaigns
+        )
+        if not all(self.every and value_of(CommitFindings, finding).left for finding in resting):
             return None
         self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
         self.watcher.answered(earlier.boundary)

@@ -47,7 +47,7 @@ def culprits_section(findings: CommitFindings) -> Section:
                 if findings.ends_compared
                 else []
             ),
-            *map(note, findings.notes),
+            *map(note, filter(None, (findings.left_text, *findings.notes))),
             _range(findings),
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,7 @@ from dsbisect.commits.proof import Case
 from dsbisect.search_options import SearchOptions
 from dsharness.matrix import find_settings, find_workload
 from dsharness.model import Boundary, Outcome, Verdict
+from dsresults.commits_result import CommitFindings
 from dssearch.bayes.bayes_search import Bayes
 
 BAD, GOOD = ("b1", "b2", "bad"), ("g1", "good")
@@ -64,7 +66,7 @@ def cases(monkeypatch):
     return kept
 
 
-def studied(past, costs, good="good"):
+def studied(past, costs, good="good", *, every=False, so_far=lambda _: None):
     """The findings where each of these changes the cost from there on, and what was measured."""
     asked: dict[str, Any] = {
         "matrix": MATRIX, "workload": find_workload(MATRIX, "bind-one"),
@@ -75,7 +77,8 @@ def studied(past, costs, good="good"):
     nothing: Any = None
     study = Played(
         ask=ask, scope=laid_range(ask), supply=supply, answers=nothing, prepare=nothing,
-        tell=lambda _: None, store=nothing, options=SearchOptions(),
+        tell=lambda _: None, store=nothing, options=SearchOptions(every=every),
+        so_far=so_far,
     )  # type: ignore[arg-type]  # fmt: skip
     known = {"base": costs.get("base", 1.0)}
     for line in (BAD, GOOD):
@@ -159,11 +162,21 @@ def test_a_range_in_one_line_is_as_ever(past, cases):
 
 
 def test_a_step_on_each_side(past, cases):
-    findings, lines = studied(past, {"b1": 9.0, "good": 0.2})
+    known: list[CommitFindings] = []
+    costs = {"b1": 9.0, "good": 0.2}
+    findings, lines = studied(past, costs, every=True, so_far=known.append)
+    assert blamed(past, known[0]) == [["b1"]]  # before the other side is searched
     assert blamed(past, findings) == [["b1"], ["good"]]
     assert [culprit.only_in_good for culprit in findings.culprits] == [False, True]
     assert lines[1] == ["good", "bad"]
     assert len(cases) == 2
+
+
+def test_the_first_step_is_enough_and_the_other_side_is_told(past, cases):
+    findings, _ = studied(past, {"b1": 9.0, "good": 0.2})
+    assert blamed(past, findings) == [["b1"]]
+    assert (past["base"][:SHORT], past["good"][:SHORT]) in findings.left
+    assert re.search(r"another step may lie in .*: `--all` looks for it", answer_text(findings))
 
 
 @pytest.mark.whole

@@ -11,6 +11,7 @@ from watchers import RecordingWatcher
 from dsbisect.commits.commits_study import LabAnswers
 from dsharness.model import Finding, LdcltWorkload
 from dslab.campaign_loop import CampaignOrder
+from dsresults.commits_result import CommitFindings
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 
@@ -23,13 +24,14 @@ def store(tmp_path):
         yield opened
 
 
-def standing(store: Store, watcher: RecordingWatcher) -> Any:
+def standing(store: Store, watcher: RecordingWatcher, *, every: bool = False) -> Any:
     order = CampaignOrder(
         question=QUESTION, workload=WORKLOAD, search=Bayes(), lab=Benches(0), store=store,
         kind="commits",
     )  # fmt: skip
     lab: Any = Benches(0)
-    return LabAnswers(laboratory=lab, store=store, watcher=watcher)._standing(order)
+    answers = LabAnswers(laboratory=lab, store=store, watcher=watcher, every=every)
+    return answers._standing(order)
 
 
 def told(*campaigns: str) -> Finding:
@@ -55,4 +57,18 @@ def test_the_newest_answer_counts(store):
     search(store, 0, RecordingWatcher())
     newest = search(store, 0, RecordingWatcher())
     store.put(told(newest.id))
+    assert standing(store, RecordingWatcher()) is None
+
+
+@pytest.mark.parametrize("left", [(), (("a", "b"),)])
+def test_who_asks_for_every_step_goes_on_from_the_first(store, left):
+    answered = search(store, 0, RecordingWatcher())
+    assert answered.boundary is not None
+    findings = CommitFindings(
+        repository="r", good="a", bad="b", workload="w", settings="default", commits=1,
+        whole=answered.boundary, campaigns=(answered.id,), left=left,
+    )  # fmt: skip
+    store.put(findings.finding)
+    campaign = standing(store, RecordingWatcher(), every=True)
+    assert campaign == (store.campaign(answered.id) if left else None)
     assert standing(store, RecordingWatcher()) is None

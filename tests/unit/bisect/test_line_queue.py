@@ -7,7 +7,7 @@ import itertools
 import pytest
 from worlds import World
 
-from dsbisect.commits.line_queue import changed_sides, hunt, hunt_parted
+from dsbisect.commits.line_queue import Hunter, changed_sides, hunt, hunt_parted
 from dssearch.bayes.bayes_search import Bayes
 
 NAMES = [f"c{number:02}" for number in range(32)]
@@ -25,12 +25,16 @@ class Laboratory:
         world = World({name: self.costs[name] for name in line}, broken=self.broken & {*line})
         return world.search(Bayes())
 
-    def hunt(self, line, sides=None):
+    def hunt(self, line, sides=None, *, every=True):
         inside = sides or {}
-        return hunt(tuple(line), self.search, lambda commit: inside.get(commit, ()), self.blamed)
+        return hunt(tuple(line), self.hunter(lambda commit: inside.get(commit, ()), every=every))
 
-    def blamed(self, culprit):
+    def hunter(self, sides, *, every=True):
+        return Hunter(search=self.search, sides=sides, blamed=self.blamed, every=every)
+
+    def blamed(self, culprit, left):
         self.told.append((culprit.after, len(self.lines)))
+        self.left = left
 
 
 def blamed(found):
@@ -56,9 +60,19 @@ def test_a_culprit_is_told_before_the_next_is_searched():
     assert [lines for _, lines in lab.told][:2] == [1, 2]
 
 
+def test_the_first_culprit_is_enough_and_what_is_left_is_told():
+    costs = [1.0] * 10 + [50.0] * 12 + [99.0] * 10
+    lab = Laboratory(dict(zip(NAMES, costs, strict=True)))
+    found = lab.hunt(NAMES, every=False)
+    (culprit,) = found.culprits
+    assert len(lab.lines) == 1
+    assert culprit.after == NAMES[10]
+    assert found.left == lab.left == (tuple(NAMES[10:]),)
+
+
 def test_one_culprit_is_searched_once():
     lab = Laboratory({name: 9.0 if number >= 13 else 1.0 for number, name in enumerate(NAMES)})
-    assert blamed(lab.hunt(NAMES)) == [NAMES[13]]
+    assert blamed(lab.hunt(NAMES, every=False)) == [NAMES[13]]
     assert len(lab.lines) == 1
 
 
@@ -174,9 +188,7 @@ def parted(good, base, bad, *, inside=None, broken=()):
     found = hunt_parted(
         ("good", "base", "bad"),
         (TO_BAD, TO_GOOD),
-        lab.search,
-        lambda _: (),
-        lab.blamed,
+        lab.hunter(lambda _: ()),
         said.append,
     )
     blamed = [(boundary.after, boundary.direction) for boundary in found.culprits]
@@ -226,9 +238,11 @@ def test_a_difference_that_no_side_shows_is_undecided():
     assert blamed == []
     assert direction in {"none", "unknown"}
     seen = iter([World({"good": 1.0, "base": 1.0, "bad": 9.0}), World({"base": 1.0, "bad": 1.0})])
-    found = hunt_parted(
-        ("good", "base", "bad"), (TO_BAD, TO_GOOD), lambda _: next(seen).search(Bayes()),
-        lambda _: (), lambda _: None, lambda _: None,
-    )  # fmt: skip
+    hunter = Hunter(
+        search=lambda _: next(seen).search(Bayes()),
+        sides=lambda _: (),
+        blamed=lambda culprit, left: None,
+    )
+    found = hunt_parted(("good", "base", "bad"), (TO_BAD, TO_GOOD), hunter, lambda _: None)
     assert found.whole.direction == "unknown"
     assert "no step was found on either side" in found.whole.summary

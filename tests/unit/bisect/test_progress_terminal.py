@@ -135,6 +135,21 @@ def test_measuring_counts_down_over_all_workloads(watch, clock, said):
     assert [left for *_, left in told][-2:] == ["about 3 s left", "almost done"]
 
 
+def test_who_stops_a_search_is_told_what_is_known(clock, said):
+    share = Share(after="a", last="b", candidates=1, chance=0.9)
+    seen = Outlook(shares=(share,), none=0.1, ramp=0.0, two=0.0, noise_pct=4.0)
+    with pytest.raises(KeyboardInterrupt), Watch() as watch:  # noqa: PT012 - it ends within
+        watch.begin(["a", "b"], 2)
+        measure(watch, clock, FEW, turns=1)
+        watch.step(MANY, replace(step(2), outlook=seen))
+        said()
+        raise KeyboardInterrupt
+    assert said() == [
+        "known: few: b is slower",
+        "many, so far: b 90%, no step 10%; a run varies by 4.0 %",
+    ]
+
+
 def test_what_was_answered_before_takes_no_time(watch, clock, said):
     watch.begin(["a", "b"], 3)
     watch.resumed(CAMPAIGN, 6)
@@ -208,7 +223,7 @@ def test_trouble_is_told_with_its_reason(watch, clock, said):
         (9000, "about 2.5 h left"),
     ],
 )
-def testspell_lefted_time(seconds, words):
+def test_time_left_is_spelled(seconds, words):
     assert spell_left(seconds) == words
 
 
