@@ -74,10 +74,11 @@ class FoundStep:
         """``between SERVER 2.3.1 and 3.1.2``, ``since SERVER 3.2.1, commit 3938942a5418``."""
         first, last = self.versions
         if self.culprit is None:
-            products = dict.fromkeys(side.product_title for side in self.sides)
-            titles = [*products] if self.versions != self.names else [""]
-            before, after = titles[0], titles[-1] if len(titles) > 1 else ""
-            return f"between {before} {first} and {after} {last}".replace("  ", " ")
+            rows = self.versions == self.names  # which are called so, and not by a version
+            title, later = (side.product_title for side in self.sides)
+            before = first if rows else f"{title} {first}"
+            after = last if rows or later == title else f"{later} {last}"
+            return f"between {before} and {after}"
         suspects = self.culprit.suspects
         one_of = f"one of {len(suspects)} commits up to" if len(suspects) > 1 else "commit"
         release = suspects[-1].release or last
