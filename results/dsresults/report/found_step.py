@@ -79,10 +79,9 @@ class FoundStep:
             before = first if rows else f"{title} {first}"
             after = last if rows or later == title else f"{later} {last}"
             return f"between {before} and {after}"
-        suspects = self.culprit.suspects
-        one_of = f"one of {len(suspects)} commits up to" if len(suspects) > 1 else "commit"
-        release = suspects[-1].release or last
-        return f"since {self.project} {release}, {one_of} {suspects[-1].hash[:SHORT]}"
+        suspect, count = self.culprit.suspects[-1], len(self.culprit.suspects)
+        which = f"one of {count} commits up to" if count > 1 else "commit"
+        return f"since {self.project} {suspect.release or last}, {which} {suspect.hash[:SHORT]}"
 
     @property
     def size(self) -> str:
