@@ -208,12 +208,13 @@ def pair_search(study: Compare, load: Workload, looks: int, *, paired: bool) -> 
         max_runs=study.max_runs,
         max_hours=None if study.minutes is None else study.minutes / 60 / looks,
         smallest_pct=study.margin / 2,
+        seen_pct=study.margin,
         paired=paired,
     )
     usual = options.search(load, belief=SOURCES if study.repository else INSTALLED)
     assert isinstance(usual, Bayes)  # noqa: S101 - that is what options make
     surely = 1 - (1 - LEVEL_OF_ALL) / looks
-    certainty = replace(usual.certainty, real=surely, seen_pct=study.margin)
+    certainty = replace(usual.certainty, real=surely)
     return replace(usual, certainty=certainty)
 
 

@@ -20,6 +20,7 @@ START_S = 1.5  # a server whose golden state is ready
 LEAST_SCATTER = 0.001  # no two builds are closer
 WITNESS_RUNS = 3  # more of each, where the rate cannot tell yet
 LEAST_LEVEL, MOST_LEVEL = 0.5, 0.9999
+SEEN_PCT, SEEN_RUNS = 10.0, 40  # "no difference" is worth something, in a few minutes
 
 
 def run_s(workload: Workload, *, paired: bool) -> float:
@@ -39,6 +40,8 @@ class SearchOptions:
     expected_pct: float | None = None  # a difference that someone reported
     inside: int = 0  # places to measure before "no difference"
     every: bool = False  # go on for a second step
+    seen_pct: float | None = None  # "no difference" waits until a step of this would have been seen
+    seen_runs: int | None = None  # at most so many of each end for that
     scatter_pct: float | None = None  # by how much builds of one source differ, if it is known
     paired: bool = False  # this machine measures two candidates at the same time
 
@@ -89,6 +92,8 @@ class SearchOptions:
                 witness_runs=WITNESS_RUNS,
                 smallest=self.smallest_log,
                 expected=self.expected_log,
+                seen_pct=self.seen_pct,
+                seen_runs=self.seen_runs,
                 inside=self.inside,
                 every=self.every,
             ),

@@ -26,7 +26,7 @@ from dsbisect.cli.common_options import (
     SettingsId,
     Smallest,
 )
-from dsbisect.search_options import SearchOptions
+from dsbisect.search_options import SEEN_PCT, SEEN_RUNS, SearchOptions
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -215,8 +215,15 @@ class SearchStudy(Study):
         return self.search_options()
 
     def search_options(self, scatter_pct: float | None = None) -> SearchOptions:
-        """Return the same, where it is known by how much builds of one source differ."""
+        """Return the same, where it is known by how much builds of one source differ.
+
+        "No difference" waits until the smallest one that matters would have been seen; by default
+        10 %, and no longer than some minutes. Who expects a larger one wants an early end.
+        """
+        usual = self.smallest is None and self.expected is None
         return SearchOptions(
+            seen_pct=SEEN_PCT if usual else self.smallest,
+            seen_runs=SEEN_RUNS if usual else None,
             scatter_pct=scatter_pct,
             level=self.level,
             max_runs=self.max_runs,

@@ -195,7 +195,7 @@ def _intervals(kind: str, plays: Sequence[Play]) -> Iterator[Target]:
             what=f"95 % intervals {kind} hold the size",
             wanted=f"{low:.0%} to {high:.0%}",
             measured=f"{coverage_shares[1]:.1%} ± {coverage_shares[2]:.1%} of {coverage_shares[0]}",
-            met=low <= coverage_shares[1] <= high,
+            met=not any(_coverage_misses(plays)),
         )
 
 
@@ -260,16 +260,22 @@ def _claims_miss(claims: Stated) -> bool:
     return bool(poisson.sf(false - 1, (1 - claims.stated) * claims.plays) < BY_CHANCE)
 
 
+def _coverage_misses(plays: Sequence[Play]) -> list[str]:
+    """What is wrong with intervals, by more than chance."""
+    held = [play.effect_holds for play in plays if play.effect_holds is not None]
+    low, high = INTERVAL
+    if binom.cdf(sum(held), len(held), low) < BY_CHANCE / 2:
+        return ["interval too narrow"]
+    if held and binom.sf(sum(held) - 1, len(held), high) < BY_CHANCE / 2:
+        return ["interval too wide"]
+    return []
+
+
 def missed(plays: Sequence[Play]) -> list[str]:
     """The targets that a family misses by more than chance."""
     names = {"named": _named(plays), "none": _none(plays)}
     misses = [name for name, claims in names.items() if claims is not None and _claims_miss(claims)]
-    intervals = [play.effect_holds for play in plays if play.effect_holds is not None]
-    low, high = INTERVAL
-    if binom.cdf(sum(intervals), len(intervals), low) < BY_CHANCE / 2:
-        misses.append("interval too narrow")
-    if intervals and binom.sf(sum(intervals) - 1, len(intervals), high) < BY_CHANCE / 2:
-        misses.append("interval too wide")
+    misses += _coverage_misses(plays)
     count = sum(bool(play.wrong) for play in plays)
     if binom.sf(count - 1, len(plays), MOST_WRONG) < BY_CHANCE:
         misses.append("wrong")

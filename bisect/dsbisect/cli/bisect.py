@@ -1,7 +1,9 @@
-"""`bisect`: find where fast turns slow, among commits with a `--repo`, else among rows."""
+"""`bisect`: find where fast turns slow, among rows, or among commits of a repository."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -17,9 +19,39 @@ class Searches(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
-            of_commits = any(word.partition("=")[0] == "--repo" for word in args)
-            args = ["commits" if of_commits else "rows", *args]
+            args = ["commits" if _of_commits(args) else "rows", *args]
         return super().parse_args(ctx, args)
+
+
+def _of_commits(args: Sequence[str]) -> bool:
+    """With a repository, or in one that has the ends: its own matrix is never asked for that."""
+    if next(_values(args, "--repo"), None) is not None:
+        return True
+    ends = {
+        end
+        for word in (args[0] if ".." in args[0] else "", *_values(args, "--good", "--bad"))
+        for end in word.replace("...", "..").split("..")
+        if end
+    }
+    here = Path.cwd()
+    if not ends or not any((folder / ".git").exists() for folder in (here, *here.parents)):
+        return False
+    from dsbuilds.history.repository import Repository
+    from dsharness.errors import SourceError
+
+    try:
+        repository = Repository.open(".")
+        return all(map(repository.revision, ends))
+    except SourceError:
+        return False
+
+
+def _values(args: Sequence[str], *options: str) -> Iterator[str]:
+    """What is given to these options."""
+    for word, after in zip(args, (*args[1:], ""), strict=True):
+        option, equals, value = word.partition("=")
+        if option in options:
+            yield value if equals else after
 
 
 app = typer.Typer(
@@ -27,7 +59,9 @@ app = typer.Typer(
     no_args_is_help=True,
     subcommand_metavar="[GOOD..BAD] [OPTIONS] | COMMAND ...",
     options_metavar="",
-    help="""Find where fast turns slow: among commits with --repo, else among rows.
+    help="""Find where fast turns slow: among rows, or among commits of a repository.
+
+    Commits are meant with --repo, and in a clone by revisions that it has.
 
     Example: dsbisect bisect debian-12..debian-13 --workload bind-one
 

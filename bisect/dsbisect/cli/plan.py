@@ -18,7 +18,7 @@ from dsbisect.cli.common_options import (
     StorePlace,
     WorkloadId,
 )
-from dsbisect.search_options import SearchOptions
+from dsbisect.search_options import SEEN_PCT, SEEN_RUNS, SearchOptions
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def plan(  # noqa: PLR0913 - each is an option
     options = SearchOptions(
         level=level,
         max_runs=max_runs,
+        seen_pct=SEEN_PCT,
+        seen_runs=SEEN_RUNS,
         max_hours=max_hours,
         paired=measures_pairs(engine, decider.name, driven),
     )

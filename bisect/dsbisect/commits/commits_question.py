@@ -25,7 +25,7 @@ class Commits(SearchStudy):
 
     Example: dsbisect bisect commits 2.0.16..2.0.17 --repo ~/src/server --workload bind-one
 
-    Example: dsbisect bisect commits --repo . --good v2.0.16 --bad HEAD
+    Example: dsbisect bisect commits v2.0.16..HEAD    (in a clone)
     """
 
     kind: ClassVar[StudyKind] = "commits"
@@ -37,8 +37,13 @@ class Commits(SearchStudy):
         ),
     ] = None
     repository: Annotated[
-        str, typer.Option("--repo", help="Checkout, bare repository or URL; it is only read.")
-    ]
+        str,
+        typer.Option(
+            "--repo",
+            help="Checkout, bare repository or URL; it is only read. Default: where you stand.",
+            show_default=False,
+        ),
+    ] = "."
     good: Annotated[str | None, typer.Option("--good", help="A revision that is fast.")] = None
     bad: Annotated[
         str | None,

@@ -56,6 +56,7 @@ class FinalCheck:
     names: tuple[str, ...]
     why: str
     fresh: bool = False  # whether its servers are started for it
+    remaining: int = 0  # runs after it, roughly
 
 
 def left_to_check(beliefs: Beliefs, certainty: Certainty, survey_up_to: int) -> FinalCheck | None:
@@ -216,11 +217,18 @@ def _unseen(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
 
     Where builds of one source differ by more, no run can tell.
     """
-    wanted = certainty.seen_pct
+    wanted, runs = certainty.seen_pct, _fewest(beliefs, *beliefs.ends)
     if wanted is None or beliefs.in_builds > math.log1p(wanted / 100):
         return
-    if visible_pct(beliefs, certainty) > wanted:
-        yield FinalCheck(names=beliefs.ends, why=f"would {wanted:g} % have been seen?")
+    most = math.inf if certainty.seen_runs is None else certainty.seen_runs
+    visible = visible_pct(beliefs, certainty)
+    if visible > wanted and runs < most:
+        enough = runs * (math.log1p(visible / 100) / math.log1p(wanted / 100)) ** 2
+        yield FinalCheck(
+            names=beliefs.ends,
+            why=f"would {wanted:g} % have been seen?",
+            remaining=2 * math.ceil(max(0.0, min(enough, most) - runs - 1)),
+        )
 
 
 def _every_candidate(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
@@ -330,7 +338,7 @@ class Bayes:
             return Wanted(
                 candidates=last.names,
                 why=last.why,
-                remaining=0,
+                remaining=last.remaining,
                 outlook=outlook(beliefs),
                 fresh=last.fresh,
             )

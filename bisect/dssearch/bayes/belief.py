@@ -38,6 +38,7 @@ class Certainty:
     visible: float = 0.8  # of the noise of one run: smaller steps than this are not looked for
     smallest: float | None = None  # a log: instead of that, if you know what matters to you
     seen_pct: float | None = None  # "no difference" waits until a step of this would have been seen
+    seen_runs: int | None = None  # at most so many of each end for that
     inside: int = 0  # places between the ends that are measured before "no difference" is answered
     every: bool = False  # whether the search goes on for a second step when one is sure
     expected: float | None = None  # the log of a difference that someone reported
@@ -57,7 +58,7 @@ class Beliefs:
     high: int
     failed: Mapping[str, str]  # what cannot be measured -> why
     of_source: bool  # whether a step is one of sources, whatever single builds of them cost
-    layouts: float  # the chance, in advance, that builds lie in two layouts
+    hidden: float  # odds, in advance: a step that shows in one of two layouts alone, to no step
     posterior: Posterior
 
     @property
@@ -239,13 +240,14 @@ class Beliefs:
     def by_luck(self) -> float:
         """Return (15b), the chance that a step shows in one layout, and no build after it has that.
 
-        More runs of the same builds never show it.
+        More runs of the same builds never show it, so they look as likely as without a step.
         """
         positions = self.posterior.runs.positions
         widths = np.diff(self.line.sums[positions])
         missed = 0.5 ** np.arange(self.posterior.gaps, 0, -1)
         shares = widths / max(TINY, float(widths.sum()))
-        return ONE_OF_TWO * self.layouts * float(missed @ shares)
+        odds = self.hidden * float(missed @ shares)
+        return odds / (1 + odds)
 
     def _flat(self, size: float) -> float:
         """Return the chance of no step, and of a ramp below that size."""
@@ -340,7 +342,10 @@ def believe(
         high=bounds[1],
         failed={name: why for name, why in failed.items() if name in line.index},
         of_source=belief.of_source,
-        layouts=sum(builds.chance for builds in own.scatters if builds.layouts),
+        hidden=ONE_OF_TWO
+        * sum(builds.chance for builds in own.scatters if builds.layouts)
+        * (own.one + own.two)
+        / own.none,
         posterior=weigh(runs, line, own),
     )
 
