@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dsbisect.compared_sources import ComparedSides
+from dsbisect.compared_sources import PULL, ComparedSides
 from dsbisect.comparison_question import Compare
 from dsbisect.search_options import SearchOptions
 from dsbisect.study_lab import Lab, LabPart, Runs, Scene
@@ -167,7 +167,8 @@ class ComparePlay:
             measured_until=max(moments, default=""),
         )
         worst = compared.worst
-        command = next_command(self.study, scene.matrix, worst) if worst else ""
+        names = self.sides.names
+        command = next_command(self.study, scene.matrix, worst, names) if worst else ""
         return compared.model_copy(update={"next_command": command})
 
     def _told(self, runs: Runs, judged: Judged) -> tuple[ComparedLoad, list[Sample]]:
@@ -218,8 +219,13 @@ def pair_search(study: Compare, load: Workload, looks: int, *, paired: bool) -> 
     return replace(usual, certainty=certainty)
 
 
-def next_command(study: Compare, matrix: Matrix, worst: ComparedLoad) -> str:
-    """Return the command that finds where it began, or else what of it comes from what."""
+def next_command(
+    study: Compare, matrix: Matrix, worst: ComparedLoad, names: tuple[str, str]
+) -> str:
+    """Return the command that finds where it began, or else what of it comes from what.
+
+    A pull request's commits are ``names``: they begin where it parted.
+    """
     words = ["--workload", worst.workload_id]
     if worst.metric != DECIDER:
         words += ["--metric", worst.metric]
@@ -227,6 +233,8 @@ def next_command(study: Compare, matrix: Matrix, worst: ComparedLoad) -> str:
     if study.repository is not None:
         if study.patch is not None:  # there is nothing between
             return ""
+        if PULL.fullmatch(second):
+            first, second = names
         command = ["bisect", "commits", f"{first}..{second}", "--repo", study.repository]
         return shlex.join(["dsbisect", *command, *words])
     for series in matrix.series:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,12 +23,16 @@ from dsbisect.cli.common_options import (
 )
 from dsbisect.cli.followed_run import follow_shared
 from dsbisect.cli.study_command import command_of
-from dsbisect.cli.told_answers import tell_commits
+from dsbisect.cli.told_answers import tell_commits, tell_kept
 from dsbisect.commits.commits_question import Commits
 
 if TYPE_CHECKING:
     from dsbisect.commits.commit_range import Range
     from dsbisect.commits.commits_request import CommitsRequest
+    from dsbisect.commits.found_load import FoundLoad
+    from dsbisect.study_lab import Scene
+    from dsharness.containers.engine import Engine
+    from dsresults.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +74,7 @@ def ask_commits(study: Commits, around: CommitsCircumstances) -> None:
         return
     notes = (expected_text(forecast).splitlines()[0], *(f"note: {note}" for note in scope.notes))
     if around.on is None:
-        _search_here(study, ask, scope, around, notes)
+        _search_here(study, scene, ask, scope, around, notes)
     else:
         _share(study, ask, scope, around, notes)
 
@@ -93,6 +97,7 @@ def _share(
 
 def _search_here(
     study: Commits,
+    scene: Scene,
     ask: CommitsRequest,
     scope: Range,
     around: CommitsCircumstances,
@@ -101,29 +106,57 @@ def _search_here(
     from dsbisect.cli.search_progress import Events, Watch
     from dsbisect.commits.commits_study import CommitsResult, run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
+    from dsbisect.commits.found_load import looks_for_load
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
     engine = detect()
-    place = Store.open(around.store, folder=outside(ask.repository))
-    with place as store, Events() if around.events else Watch() as watch:
+    with Store.open(around.store, folder=outside(ask.repository)) as store:
         for note in notes:
-            watch.note(note)
+            typer.echo(note, err=True)
+        if looks_for_load(study):
+            found = _found_load(study, scene, around, engine, store)
+            ask = replace(ask, workload=found.workload, metric=found.metric) if found else ask
+        with Events() if around.events else Watch() as watch:
 
-        def tell_so_far(known: CommitsResult) -> None:
-            page = write_findings(ask.matrix, known, around.output)
-            watch.note(f"{answer_text(known.findings)}\n{page}")
+            def tell_so_far(known: CommitsResult) -> None:
+                page = write_findings(ask.matrix, known, around.output)
+                watch.note(f"{answer_text(known.findings)}\n{page}")
 
-        outcome = run_commits(
-            ask,
-            scope,
-            engine=engine,
-            store=store,
-            watcher=watch,
-            options=study.options,
-            so_far=tell_so_far,
-        )
+            outcome = run_commits(
+                ask,
+                scope,
+                engine=engine,
+                store=store,
+                watcher=watch,
+                options=study.options,
+                so_far=tell_so_far,
+            )
     tell_commits(ask.matrix, outcome, around.output, as_json=around.as_json)
+
+
+def _found_load(
+    study: Commits, scene: Scene, around: CommitsCircumstances, engine: Engine, store: Store
+) -> FoundLoad | None:
+    """Compare both ends; end with that answer where no load shows a difference.
+
+    None where nothing could be measured: the search may know more of what is between.
+    """
+    from dsbisect.cli.search_progress import Events, WatchOfLabs
+    from dsbisect.commits.found_load import compared_ends, found_load
+    from dsbisect.study_lab import ThisMachine
+
+    with Events() if around.events else WatchOfLabs() as watch:
+        watch.note("no --workload: which of the suite shows that both ends differ?")
+        lab = ThisMachine(scene=scene, engine=engine, store=store, watcher=watch, keep=around.keep)
+        compared = compared_ends(study, lab)
+        found = found_load(compared.answer, scene)
+        if found is not None:
+            watch.note(f"{compared.text}\n{found.why}")
+    if found is None and not compared.answer.inconclusive:
+        tell_kept(compared, around.output, as_json=around.as_json)
+        raise typer.Exit
+    return found
 
 
 bisect_commits = command_of(Commits, CommitsCircumstances, ask_commits)

@@ -294,7 +294,7 @@ COMMANDS = {
     ),
     "bisect": Lazy(
         place="bisect:app",
-        summary="Find where fast turns slow: among commits with --repo, else among rows.",
+        summary="Find where fast turns slow: among rows, or among commits of a repository.",
     ),
     "machines": Lazy(
         place="machines:app",

@@ -6,6 +6,7 @@ are taken, and in which form the answer is told.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -15,6 +16,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import ValidationError
+from typer import Exit, Option, echo
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 from dsbisect.cli.common_options import (
@@ -35,7 +37,7 @@ from dsbisect.comparison_question import Compare
 from dsbisect.difference_question import Explain
 from dsbisect.studies import Endurance, Levels, Rows, Schemes, Sizes
 from dsbisect.study import SearchStudy, Study
-from dsharness.errors import UsageError
+from dsharness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -219,5 +221,47 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
     tell(around.output, as_json=around.as_json)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompareCircumstances(Circumstances):
+    """Whether one goes on from what is slower."""
+
+    bisect: Annotated[
+        bool,
+        Option(
+            "--bisect",
+            help="Then search what lies between both for the step of the load that shows it best.",
+        ),
+    ] = False
+
+
+def ask_compare(study: Compare, around: CompareCircumstances) -> None:
+    """Have both compared; with ``--bisect`` run the command that the answer ends with."""
+    try:
+        ask(study, around)
+    except Exit as ending:
+        if around.bisect and ending.exit_code == ExitCode.NO:
+            _go_on(study, around)
+        raise
+
+
+def _go_on(study: Compare, around: CompareCircumstances) -> None:
+    from dsbisect.cli.root import COMMANDS
+    from dsbisect.study_answers import StudyAnswer
+    from dsresults.store import Store
+
+    with Store.open(around.store, folder=study.uses_folder) as store:
+        newest = StudyAnswer.of(store.findings("compare", newest=1)[0])
+    _, name, *words = shlex.split(newest.answer.next_command) or ("", "", "")
+    if name != "bisect":
+        echo("nothing lies between both that could be searched", err=True)
+        return
+    options = {"--matrix": around.matrix, "--store": around.store}
+    places = [word for option, place in options.items() if place for word in (option, str(place))]
+    forms = {"--events": around.events, "--json": around.as_json, "--keep": around.keep}
+    flags = [flag for flag, is_given in forms.items() if is_given]
+    COMMANDS[name].load(name).main(args=[*words, *places, *flags], standalone_mode=False)
+
+
 levels, sizes, endurance = command_of(Levels), command_of(Sizes), command_of(Endurance)
-schemes, explain, compare = command_of(Schemes), command_of(Explain), command_of(Compare)
+schemes, explain = command_of(Schemes), command_of(Explain)
+compare = command_of(Compare, CompareCircumstances, ask_compare)

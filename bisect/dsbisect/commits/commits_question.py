@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from dsbisect.cli.common_options import Toolchain, WorkloadId
+from dsbisect.cli.common_options import Toolchain
 from dsbisect.search_options import SearchOptions
 from dsbisect.study import SearchStudy, StudyKind
 from dsharness.errors import UsageError
@@ -49,7 +49,14 @@ class Commits(SearchStudy):
         str | None,
         typer.Option("--bad", help="A revision that is slow, later or on another branch."),
     ] = None
-    workload: WorkloadId = None
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            help="Workload to run, or a YAML file with one; W@N: with N users. Default: the one of "
+            "the suite of `compare` that shows soonest how both ends differ.",
+        ),
+    ] = None
     first_parent: Annotated[
         bool,
         typer.Option(

@@ -114,12 +114,17 @@ def test_what_costs_the_same_is_the_same_within_the_margin(seed: int, store: Sto
             {"first": "3.1.1", "second": "3.1.2", "repository": "/src/a b"},
             "dsbisect bisect commits 3.1.1..3.1.2 --repo '/src/a b' --workload connect",
         ),
+        (
+            {"first": "main", "second": "pull/7", "repository": "."},
+            "dsbisect bisect commits aaaa..bbbb --repo . --workload connect",
+        ),
         ({"first": "HEAD", "patch": "a.patch", "repository": "."}, ""),
     ],
 )
 def test_what_to_ask_next_is_a_command(words: dict[str, str], command: str) -> None:
     worst = ComparedLoad(workload_id="connect", title="", metric="cost")
-    assert next_command(Compare.model_validate(words), MATRIX, worst) == command
+    names = ("aaaa", "bbbb")
+    assert next_command(Compare.model_validate(words), MATRIX, worst, names) == command
 
 
 def test_a_difference_below_the_margin_is_no_reason_to_say_no(store: Store) -> None:

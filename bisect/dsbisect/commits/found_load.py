@@ -1,0 +1,89 @@
+"""The load of a search that names none: the one of a suite that shows soonest what differs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dsbisect.cli.common_options import DEFAULT_METRIC
+from dsbisect.commits.commits_question import Commits
+from dsbisect.comparison_question import Compare
+from dsbisect.study_answers import StudyAnswer, answered
+from dsbisect.study_lab import Scene, ThisMachine
+from dsharness.model import Boundary, Workload
+from dsresults.compare.compared_loads import ComparedLoad, ComparedLoads
+from dsresults.number_text import counted
+
+MARGIN_PCT = 10.0  # smaller differences of both ends are not looked for
+MAX_RUNS = 40  # of both ends under one load
+LEAST_WIDTH = 0.01  # of a log: no interval says more
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundLoad:
+    """What a search of commits goes by."""
+
+    workload: Workload
+    metric: str
+    why: str
+
+
+def looks_for_load(study: Commits) -> bool:
+    """Whether none is named, and both ends can be compared as the search would build them."""
+    named = study.workload is not None or study.metric != DEFAULT_METRIC
+    return not (named or study.fixes or study.edits or study.patches)
+
+
+def compared_ends(study: Commits, lab: ThisMachine) -> StudyAnswer:
+    """Return both ends under every load of the suite; what the store has is not measured again."""
+    first, second = study.ends
+    asked = Compare(
+        first=first,
+        second=second,
+        repository=study.repository,
+        toolchain=study.toolchain,
+        settings=study.settings,
+        margin=MARGIN_PCT,
+        max_runs=MAX_RUNS,
+    )
+    findings = reversed(lab.store.findings("compare"))
+    earlier = (StudyAnswer.of(finding) for finding in findings)
+    return next((kept for kept in earlier if kept.study == asked), None) or answered(asked, lab)
+
+
+def found_load(compared: ComparedLoads, scene: Scene) -> FoundLoad | None:
+    """Return what shows it most clearly per second of runs; what is slower comes before the rest.
+
+    None where no load shows a difference.
+    """
+    shown = [
+        (load, boundary)
+        for load in compared.loads
+        for boundary in (load.boundary, *load.also)
+        if boundary is not None and boundary.found and boundary.effect
+    ]
+    if not shown:
+        return None
+    pairs = [pair for pair in shown if pair[1].direction == "slower"] or shown
+
+    def per_second(pair: tuple[ComparedLoad, Boundary]) -> float:
+        load, boundary = pair
+        return _clarity(boundary) / (load.runs * scene.workload(load.workload_id).duration_s)
+
+    load, boundary = max(pairs, key=per_second)
+    others = len({pair[0].workload_id for pair in shown}) - 1
+    also = f"; {counted(others, 'other load')} can tell too" if others else ""
+    return FoundLoad(
+        workload=scene.workload(load.workload_id),
+        metric=boundary.metric,
+        why=f"searching with {load.workload_id}, which shows soonest how both ends differ: "
+        f"{boundary.summary} ({counted(load.runs, 'pair')} of runs){also}",
+    )
+
+
+def _clarity(boundary: Boundary) -> float:
+    """Return how many times its own uncertainty a difference is, squared."""
+    size = abs(math.log(boundary.effect or 1.0))
+    low, high = boundary.effect_interval or (1.0, 1.0)
+    width = max(LEAST_WIDTH, math.log(high / low) / 2) if low > 0 else size
+    return (size / width) ** 2
