@@ -105,9 +105,9 @@ class ReportData(Value):
         address, folder = self.commits.address, self.commits.repository
         commits = self.commits.model_copy(update={"repository": address})
         data = self.model_copy(update={"commits": commits})
-        commands = {section.comparison.command for section in self.sections}
-        command = next(iter(commands), "").replace(shlex.quote(folder), shlex.quote(address))
-        return data.asked_by(command)
+        command = next((section.comparison.command for section in self.sections), "")
+        words = (address if word == folder else word for word in shlex.split(command))
+        return data.asked_by(shlex.join(words))
 
     def asked_by(self, command: str) -> ReportData:
         """The report of a command that is not `bisect rows`, so that it can be repeated."""

@@ -180,6 +180,7 @@ def test_an_issue_of_a_commit_names_releases_and_each_request_and_no_folder():
     )
     assert "dsbisect bisect commits --repo https://github.com/389ds/389-ds-base " in issue.body
     assert "secret" not in issue.text
+    assert upstream(".").body == issue.body, "in a clone, without --repo"
     assert "tree " not in issue.text
     assert "of 100,000 users" in issue.body
     for request in find_workload(MATRIX, "search-candidates").requests:
