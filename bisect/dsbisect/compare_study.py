@@ -72,10 +72,10 @@ def suite_of(study: Compare, scene: Scene) -> tuple[Judged, ...]:
         metrics = (study.metric,) if study.metric else ()
         chosen = [(name, metrics or suite.get(name, ())) for name in study.workload]
     else:
-        sources = study.sources(scene)
-        rows = () if sources else study.names(scene)
+        made = study.made(scene)
+        rows = () if made else study.names(scene)
         systems = {system_of(find_row(scene.matrix, row)) for row in rows}
-        systems |= {sources.system} if sources else set()
+        systems |= {made.system} if made else set()
         fit = {load.id for load in scene.fitting_workloads(systems)}
         chosen = [(name, names) for name, names in suite.items() if name in fit]
         if not chosen:  # no suite, or none for such servers
@@ -99,16 +99,16 @@ def _groups(metrics: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _sides(study: Compare, scene: Scene) -> ComparedSides:
-    sources = study.sources(scene)
-    if sources:
-        return sources.sides
+    made = study.made(scene)
+    if made:
+        return made.sides
     first, second = study.names(scene)
     return ComparedSides(names=(first, second), titles=(first, second))
 
 
 def _settings(study: Compare, scene: Scene) -> Settings:
-    sources = study.sources(scene)
-    return sources.surroundings.settings if sources else scene.settings(study)
+    made = study.made(scene)
+    return made.settings if made else scene.settings(study)
 
 
 def labs_of(judged: Sequence[Judged]) -> Iterator[tuple[Judged, ...]]:
@@ -230,6 +230,8 @@ def next_command(
     if worst.metric != DECIDER:
         words += ["--metric", worst.metric]
     first, second = study.first, study.second or study.first
+    if study.packages is not None:
+        return ""
     if study.repository is not None:
         if study.patch is not None:  # there is nothing between
             return ""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dsbisect.commits.commit_candidates import SourceSupply
 from dsbisect.commits.commits_request import (
@@ -26,12 +26,13 @@ from dsbuilds.history.repository import Repository
 from dsbuilds.sources.source_tree import Tree
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
-from dsharness.model import SystemName, Value
+from dsharness.model import Settings, SystemName, Value
 from dsharness.products import source_system
 
 if TYPE_CHECKING:
     from dsbisect.comparison_question import Compare
     from dsbisect.study_lab import Scene
+    from dslab.candidates import Supply
 
 PULL = re.compile(r"(?:pull/|#)(?P<number>\d{1,9})")
 
@@ -42,6 +43,24 @@ class ComparedSides(Value):
     names: tuple[str, str]
     titles: tuple[str, str]
     notes: tuple[str, ...] = ()
+
+
+class TwoMade(Protocol):
+    """Both, where they are more than two rows."""
+
+    @property
+    def names(self) -> tuple[str, str]: ...
+
+    @property
+    def sides(self) -> ComparedSides: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def system(self) -> SystemName: ...
+
+    def supply(self, engine: Engine) -> Supply: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +105,10 @@ class TwoSources:
     def surroundings(self) -> Surroundings:
         """What both share; it takes a look into their files."""
         return surroundings_of(self.request, self.trees)
+
+    @property
+    def settings(self) -> Settings:
+        return self.surroundings.settings
 
     @property
     def system(self) -> SystemName:

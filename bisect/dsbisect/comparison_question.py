@@ -17,18 +17,21 @@ from dsbisect.study import Study, StudyKind
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.compared_sources import TwoSources
+    from dsbisect.compared_sources import TwoMade
     from dsbisect.study_lab import Answer, Lab, Scene, ThisMachine
     from dsharness.model import CampaignKind, Value, Workload
     from dslab.candidates import Supply
     from dsresults.compare.compared_loads import ComparedLoads
+
+STOCK = "stock"  # what a row has of itself
 
 
 class Compare(Study):
     """Compare two of anything under every load of a suite: in what is the second one slower.
 
     Each is a row; or, in a repository, a revision, a release such as 3.1.2, or a pull request,
-    which is compared with where it parted. Status 1: slower by more than --margin under a load.
+    which is compared with where it parted. ROW stock PACKAGES: with its own, and with these.
+    Status 1: slower by more than --margin under a load.
 
     Example: dsbisect compare debian-12 debian-13
 
@@ -37,6 +40,8 @@ class Compare(Study):
     Example: dsbisect compare main pull/7665 --workload bind-one --margin 2
 
     Example: dsbisect compare HEAD --patch fix.patch
+
+    Example: dsbisect compare debian-13 stock ./my-packages/
     """
 
     kind: ClassVar[StudyKind] = "compare"
@@ -55,6 +60,14 @@ class Compare(Study):
         typer.Argument(
             metavar="SECOND",
             help="What may be slower; with --patch it is left out.",
+            show_default=False,
+        ),
+    ] = None
+    packages: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="PACKAGES",
+            help="After `stock`: a package or a folder of them, to install over the row's own.",
             show_default=False,
         ),
     ] = None
@@ -117,6 +130,13 @@ class Compare(Study):
                 "nothing to compare with" if self.second is None else "--patch with two revisions",
                 hint="name two of them, or one and --patch FILE",
             )
+        if (self.second == STOCK) != (self.packages is not None):
+            raise UsageError(
+                f"{self.packages}: packages are compared with {STOCK}"
+                if self.packages
+                else f"{STOCK}: no packages are named that it could be compared with",
+                hint=f"such as `dsbisect compare debian-13 {STOCK} ./my-packages/`",
+            )
         if self.metric is not None and not self.workload:
             raise UsageError(
                 f"--metric {self.metric} needs a --workload",
@@ -130,6 +150,8 @@ class Compare(Study):
 
     def placed(self, scene: Scene) -> Self:
         """In a repository, what is no row is a revision of it."""
+        if self.packages is not None:
+            return self
         rows = {row.id for row in scene.matrix.rows}
         named = {self.first} if self.second is None else {self.first, self.second}
         if self.repository is not None or (named <= rows and self.patch is None):
@@ -148,27 +170,34 @@ class Compare(Study):
     def uses_folder(self) -> bool:
         return self.repository is None or outside(self.repository)
 
-    def sources(self, scene: Scene) -> TwoSources | None:
-        """Return both, where they are sources of a repository; opened once."""
+    def made(self, scene: Scene) -> TwoMade | None:
+        """Return both, where they are sources or packages; opened once."""
+        from dsbisect.compared_packages import TwoPackages
         from dsbisect.compared_sources import TwoSources
 
-        if self.repository is None:
+        if self.repository is None and self.packages is None:
             return None
-        if "sources" not in scene.opened:
-            scene.opened["sources"] = TwoSources.of(self, scene)
-        two_sources: TwoSources = scene.opened["sources"]
-        return two_sources
+        if "made" not in scene.opened:
+            scene.opened["made"] = (
+                TwoSources.of(self, scene)
+                if self.packages is None
+                else TwoPackages.of(scene.matrix, scene.settings(self), self.first, self.packages)
+            )
+        made: TwoMade = scene.opened["made"]
+        return made
 
     def names(self, scene: Scene) -> tuple[str, ...]:
-        sources = self.sources(scene)
-        return sources.names if sources else (self.first, self.second or "")
+        made = self.made(scene)
+        return made.names if made else (self.first, self.second or "")
 
     def matrix_rows(self, scene: Scene) -> tuple[str, ...]:
+        if self.packages is not None:
+            return (self.first,)
         return () if self.repository else self.names(scene)
 
     def supply(self, machine: ThisMachine) -> Supply | None:
-        sources = self.sources(machine.scene)
-        return sources.supply(machine.engine) if sources else None
+        made = self.made(machine.scene)
+        return made.supply(machine.engine) if made else None
 
     def pairs(self, scene: Scene) -> bool:
         del scene
