@@ -23,12 +23,21 @@ def answer_chart(picture: Picture) -> Chart:
             *_band(picture),
             label(0, 15, picture.title, "title"),
             *AREA.up(picture.axis),
+            *_factors(picture),
             AREA.foot(),
-            *_chances(picture),
             *_edge_mark(picture),
+            *_chances(picture),
             *(_drawn_place(picture, place) for place in picture.places),
         ),
     )
+
+
+def _factors(picture: Picture) -> Iterator[Element]:
+    """What the heights are as so many times the first end."""
+    if picture.factors:
+        yield label(0, 32, f"on the right: so many times {picture.reference}", "tick")
+    for y, words in picture.factors:
+        yield label(AREA.right + 7, y + 4.5, words, "tick")
 
 
 def _band(picture: Picture) -> Iterator[Element]:
@@ -52,7 +61,7 @@ def _chances(picture: Picture) -> Iterator[Element]:
 
 def _edge_mark(picture: Picture) -> Iterator[Element]:
     if edge := picture.edge:
-        yield line(edge.x, AREA.top - 24, edge.x, picture.foot, "boundary")
+        yield line(edge.x, AREA.top - 25, edge.x, picture.foot, "boundary")
         x = edge.x + (6 if edge.label_side == "start" else -6)
         yield label(x, AREA.top - 14, edge.label, "boundary-label", edge.label_side)
 
@@ -68,7 +77,7 @@ def _drawn_place(picture: Picture, place: Place) -> Element:
         *([line(place.x, AREA.top, place.x, AREA.bottom, "gap")] if place.left_out else []),
         *_value(picture, place),
         *_chance_bar(picture, place),
-        _name(picture, place),
+        *_name(picture, place),
         kind="place",
         title=title,
     )
@@ -107,9 +116,13 @@ def _chance_bar(picture: Picture, place: Place) -> Iterator[Element]:
             yield label(place.x, place.bar_y - 5, chance_text(place.chance), "tick", "middle")
 
 
-def _name(picture: Picture, place: Place) -> Element:
+def _name(picture: Picture, place: Place) -> Iterator[Element]:
+    """The candidate's name with its version below, or both slanted."""
     kind = "name left-out" if place.left_out else "name"
-    if not picture.slanted:
-        return label(place.x, picture.foot + 19, place.name, kind, "middle")
-    turned = f"translate({place.x + 4:g} {picture.foot + 14:g}) rotate(-45)"
-    return shape("text", place.name, transform=turned, kind=kind, text_anchor="end")
+    if picture.slanted:
+        turned = f"translate({place.x + 4:g} {picture.foot + 14:g}) rotate(-45)"
+        yield shape("text", place.whole_name, transform=turned, kind=kind, text_anchor="end")
+        return
+    yield label(place.x, picture.foot + 19, place.name, kind, "middle")
+    if place.version:
+        yield label(place.x, picture.foot + 36, place.version, "tick", "middle")
