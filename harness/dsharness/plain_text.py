@@ -112,3 +112,15 @@ def _public(match: re.Match[str]) -> str:
         return match[0]
     names_user = "http" not in scheme.lower() and user
     return f"{scheme}{user}@" if names_user else scheme
+
+
+# A path of a machine, quoted or not, but no part of an address, of a rate, or of a tag.
+FOLDER = re.compile(
+    r"(?<=')~?/(?:[^'\n]*/)?([^'/\n]+)(?=')"
+    r"|(?<![\w:/.<])~?/(?:[^\s'\"`();,]*/)?([^\s'\"`();,/]+)"
+)
+
+
+def without_folders(text: str) -> str:
+    """Return a text that leaves the machine, with no more of a file than its name."""
+    return FOLDER.sub(lambda match: match[1] or match[2], text)

@@ -181,6 +181,12 @@ class CommitFindings(Value):
         return f"{project} {' to '.join(self.ends)}"
 
     @property
+    def address(self) -> str:
+        """Where anybody finds the repository; empty where its host is not known."""
+        suspects = (suspect for culprit in self.culprits for suspect in culprit.suspects)
+        return next((suspect.repository for suspect in suspects if suspect.repository), "")
+
+    @property
     def finding(self) -> Finding:
         """All of it for the store, as found now."""
         sentences = [culprit.answer for culprit in self.culprits] or [self.whole.summary]

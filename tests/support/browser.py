@@ -33,6 +33,19 @@ PROBE = """<pre id=out></pre><script>
       width: rooted.scrollWidth,
       paper: view.getComputedStyle(seen.body).backgroundColor,
       requests: view.performance.getEntriesByType('resource').map(one => one.name),
+      touching: [...seen.querySelectorAll('svg[viewBox]')].flatMap(drawing => {
+        const straight = [...drawing.querySelectorAll('text:not([transform])')];
+        const boxes = straight.map(one => [one.textContent, one.getBoundingClientRect()]);
+        const area = drawing.getBoundingClientRect();
+        const over = (a, b) => a.left < b.right && b.left < a.right
+          && a.top + 1 < b.bottom && b.top + 1 < a.bottom;
+        const outside = ([, box]) => box.left < area.left - 1 || box.right > area.right + 1;
+        return [
+          ...boxes.flatMap(([text, a], i) => boxes.slice(i + 1)
+            .filter(([, b]) => over(a, b)).map(([other]) => `${text} | ${other}`)),
+          ...boxes.filter(outside).map(([text]) => text),
+        ];
+      }),
       names: [...seen.querySelectorAll('.candidates tbody th')].map(one => {
         const range = seen.createRange();
         range.selectNodeContents(one.firstChild);

@@ -36,6 +36,19 @@ def report(  # noqa: PLR0913 - each is an option
             "--figures", help="Also write the pictures there, as SVG and PNG.", show_default=False
         ),
     ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option(
+            "--svg", help="Also write the answer as one slide, as SVG.", show_default=False
+        ),
+    ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option("--png", help="The same as PNG, made by chromium.", show_default=False),
+    ] = None,
+    dark: Annotated[
+        bool, typer.Option("--dark", help="The slide is dark; an SVG else follows its viewer.")
+    ] = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown instead of text; writes no folder.")
     ] = False,
@@ -89,6 +102,8 @@ def report(  # noqa: PLR0913 - each is an option
     with Store.open(store, create=False) as opened:
         answer = stored_answer(opened, checked, ids or [])
     paths = _figures(figures, answer) if figures else ()
+    if svg or png:
+        paths += _slide(answer, svg, png, dark=dark)
     if reproducer:
         paths += (_reproducer(reproducer, answer),)
     if markdown or issue:
@@ -116,13 +131,20 @@ def _figures(folder: Path, answer: Answered) -> tuple[Path, ...]:
     return write_figures(folder, _of_search(answer, "--figures"))
 
 
+def _slide(answer: Answered, svg: Path | None, png: Path | None, *, dark: bool) -> tuple[Path, ...]:
+    from dsresults.report.figure_files import write_slide
+
+    write_slide(_of_search(answer, "--svg" if svg else "--png"), svg, png, dark=dark)
+    return tuple(filter(None, (svg, png)))
+
+
 def _reproducer(folder: Path, answer: Answered) -> Path:
     from dsresults.explainers.ldap_reproducer import SCRIPT, reproducer_files
     from dsresults.page.page_files import write_files
-    from dsresults.report.upstream_issue import worse
+    from dsresults.report.found_step import worse
 
-    comparison, column, _ = worse(_of_search(answer, "--reproducer"))
-    write_files(folder, reproducer_files(comparison, column))
+    step = worse(_of_search(answer, "--reproducer"))
+    write_files(folder, reproducer_files(step.comparison, step.column))
     (folder / SCRIPT).chmod(0o755)
     return folder / SCRIPT
 

@@ -151,6 +151,23 @@ class Suspect(Value):
         return self.files[: len(self.files) - self.unread]
 
     @property
+    def repository(self) -> str:
+        """The address of the repository whose page its link is; empty where none is known."""
+        page = re.compile(rf"/(?:-/)?[^/]+/{self.hash}$")
+        return page.sub("", self.link) if self.link and page.search(self.link) else ""
+
+    @property
+    def day(self) -> str:
+        """When it was made: ``2022-11-18``."""
+        return self.date.partition("T")[0]
+
+    @property
+    def release(self) -> str:
+        """The first release with it in its own series, or the branch that has none yet."""
+        own = [release for release in self.releases if release.commit == self.hash]
+        return next((release.first or release.series for release in own), "")
+
+    @property
     def elsewhere(self) -> tuple[str, ...]:
         """Equivalents that are in no series of releases."""
         released = {release.commit for release in self.releases}

@@ -61,9 +61,26 @@ WRITES = frozenset(
 Template = Annotated[str, Field(max_length=65536, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
 # Values that so many users share, each under an index.
 SHARERS = {"surname": 5, "given_name": 20, "phone": 200}
-MASKS = frozenset(
-    {"user", "user_dn", "group_dn", "people", "suffix", "value", "new_dn", "manager", *SHARERS}
-)
+# What stands in a request's places.
+PLACES = {
+    "user": "the name of a user: user0000042",
+    "user_dn": "the entry of a user",
+    "group_dn": "a group that the user is in",
+    "people": "the entry above all users",
+    "suffix": "the whole tree",
+    "value": "a text that each operation draws",
+    "new_dn": "the entry of a user with that text as its name",
+    "manager": "who the load's connections are bound as",
+    **{
+        place: f"the user's {attribute}, which {SHARERS[place]} users have"
+        for place, attribute in (
+            ("surname", "sn"),
+            ("given_name", "givenName"),
+            ("phone", "telephoneNumber"),
+        )
+    },
+}
+MASKS = frozenset(PLACES)
 MOST_NOBODIES = 5000
 MOST_NESTED = 50  # filters; encoding them takes stack for each level
 
@@ -78,12 +95,8 @@ class Window(Value):
 class LdapStep(Value):
     """A request, and what its answer must be.
 
-    In its texts ``{user}`` is a user's name, ``{user_dn}`` that entry, ``{group_dn}`` a group of
-    that user, ``{people}`` the entry above all users, ``{suffix}`` the whole tree, ``{value}`` a
-    text that is drawn for each operation and ``{new_dn}`` the entry of a user with that name;
-    ``{manager}`` is who its connections are bound as. ``{surname}``, ``{given_name}`` and
-    ``{phone}`` are that user's ``sn``, ``givenName`` and ``telephoneNumber``, which five, 20 and
-    200 users have. ``{nobodies:300}`` are so many parts of a filter that find nobody.
+    ``PLACES`` says what ``{user}`` and others are in its texts. ``{nobodies:300}`` are so many
+    parts of a filter that find nobody.
     """
 
     kind: RequestKind = RequestKind.SEARCH
@@ -136,13 +149,42 @@ class LdapStep(Value):
     )
 
     def __str__(self) -> str:
-        """`search, filter (uid={user}), entries 1`: what is not as by default."""
-        fields_set = self.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "then"})
-        texts = (
-            f"{name} {' '.join(value) if isinstance(value, list) else value}"
-            for name, value in fields_set.items()
-        )
-        return ", ".join([self.kind, *texts])
+        """Return all that is sent, and what must be answered."""
+        match self.kind:
+            case RequestKind.SEARCH:
+                text = ", ".join(self._search)
+            case RequestKind.BIND if self.mechanism == "external":
+                text = "bind as who opened the socket"
+            case RequestKind.BIND:
+                text = f"bind as {self.base} by its password ({self.mechanism})"
+            case RequestKind.COMPARE:
+                text = f"compare {self.attribute} of {self.base} with {self.value}"
+            case RequestKind.MODIFY:
+                text = f"modify {self.base}: {self.change} {self.attribute} {self.value}"
+            case RequestKind.RENAME:
+                text = f"rename {self.base} to {self.value}"
+            case RequestKind.ADD | RequestKind.DELETE:
+                text = f"{self.kind} {self.base}"
+            case RequestKind.IMPORT_TASK:
+                text = f"import-task of {self.imports}"
+            case RequestKind.WAIT | RequestKind.CONNECT:
+                text = self.kind
+        return f"{text}, answered by result {self.result}" if self.result else text
+
+    @property
+    def _search(self) -> Iterator[str]:
+        yield f"search {self.base}"
+        yield f"filter {self.filter}"
+        yield f"scope {self.scope}"
+        yield f"attributes {' '.join(self.attributes)}"
+        if self.sort:
+            yield f"sorted by {self.sort}"
+        if self.window:
+            yield f"{self.window.entries} from {self.window.first} on (virtual list view)"
+        if self.page:
+            yield f"in pages of {self.page}"
+        if self.entries is not None:
+            yield f"entries {self.entries}"
 
     @property
     def texts(self) -> dict[str, str]:
@@ -242,7 +284,8 @@ class LdapRequest(LdapStep):
     )
 
     def __str__(self) -> str:
-        return ", then ".join([super().__str__(), *map(str, self.then)])
+        steps = ", then ".join([super().__str__(), *map(str, self.then)])
+        return f"{steps} (share {self.share})" if self.share > 1 else steps
 
     @property
     def steps(self) -> tuple[LdapStep, ...]:

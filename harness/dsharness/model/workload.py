@@ -8,6 +8,7 @@ A workload says what a system is filled with, so that its load has something to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
@@ -78,6 +79,11 @@ class WorkloadBase(Value):
         """A parameter for readers: several values are one text."""
         value = getattr(self, name)
         return "; ".join(map(str, value)) if isinstance(value, tuple) else value
+
+    @property
+    def request_lines(self) -> tuple[str, ...]:
+        """Each request in full, for who makes the load by other means; () where none is known."""
+        return ()
 
     @property
     def at_once(self) -> int:
@@ -160,6 +166,9 @@ class UserOrder(StrEnum):
     REPEAT = "repeat"  # one user again and again
 
 
+LEAST_TITLED = 1000  # users: a smaller number in a title may be one of anything
+
+
 class DirectoryWorkload(WorkloadBase):
     """A load on some of a directory's users."""
 
@@ -175,7 +184,16 @@ class DirectoryWorkload(WorkloadBase):
         """The same load on a directory of so many users."""
         fewer = min(self.distinct_users, users)
         known = {"id": f"{self.id}-{users}", "users": users, "distinct_users": fewer}
-        return self.model_copy(update=known)
+        return self.model_copy(update={**known, "title": self._sized_title(users)})
+
+    def _sized_title(self, users: int) -> str:
+        """The title with the number of users that there are, and of those that it asks for."""
+        number = rf"(?<![\d,])(?:{self.users}|{self.users:,})(?![\d,])"
+        title, places = re.subn(number, f"{users:,}", self.title)
+        if self.users < LEAST_TITLED or not places:
+            return f"{self.title}, in a directory of {users:,} users"
+        all_were = self.distinct_users == self.users < users
+        return f"{title}; it asks for {self.distinct_users:,} of them" if all_were else title
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Refuse users that are not there."""
@@ -201,6 +219,17 @@ class LdcltWorkload(DirectoryWorkload):
     @property
     def distinct_entries(self) -> int:
         return 1 if self.order is UserOrder.REPEAT else self.distinct_users
+
+    @property
+    def request_lines(self) -> tuple[str, ...]:
+        match self.operation:
+            case DirectoryOperation.BIND:
+                line = "connect, bind as {user_dn} by its password (simple), unbind"
+            case DirectoryOperation.SEARCH:
+                line = "search {people}, filter (uid={user}), scope subtree, attributes *"
+            case DirectoryOperation.MODIFY:
+                line = "modify {user_dn}: replace description {value}"
+        return (line,)
 
     @property
     def content(self) -> DirectoryContent:
@@ -294,6 +323,18 @@ class LdaploadWorkload(DirectoryWorkload):
         """All kinds, as one word."""
         steps = (step for request in self.requests for step in request.steps)
         return "+".join(dict.fromkeys(step.kind for step in steps))
+
+    @property
+    def request_lines(self) -> tuple[str, ...]:
+        whole = sum(request.share for request in self.requests)
+        if len(self.requests) == 1:
+            lines = [str(self.requests[0])]
+        else:
+            lines = [
+                f"{request.share} of {whole}: {request.model_copy(update={'share': 1})}"
+                for request in self.requests
+            ]
+        return (*lines, *([f"meanwhile {self.disturber}"] if self.disturber else []))
 
     @property
     def connections(self) -> int:

@@ -6,6 +6,7 @@ A column follows from a campaign's samples, by pure functions.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -30,6 +31,8 @@ from dsharness.model import (
 )
 from dsresults.compare import student
 from dsresults.compare.self_checks import SelfCheck, self_checks
+
+RELEASE = re.compile(r"(?:[0-9]+:)?([0-9]+(?:\.[0-9]+)+)")
 
 
 class Estimate(Value):
@@ -63,6 +66,12 @@ class Candidate(Value):
     def product_version(self) -> str:
         """The version as measured; the matrix's word for it where no manifest is known."""
         return self.versions.get(self.product or "") or self.version or ""
+
+    @property
+    def release(self) -> str:
+        """The number of it that its makers gave; empty for a tree, which has none."""
+        number = RELEASE.match(self.product_version)
+        return number[1] if number else ""
 
 
 class Observed(Value):
@@ -137,6 +146,11 @@ class Column(Value):
         """What ``--workload`` takes."""
         return self.workload.named if self.workload else self.workload_id
 
+    @property
+    def load_name(self) -> str:
+        """The same without the folder of a file."""
+        return self.named.rpartition("/")[2]
+
     def observed_of(self, candidate: str) -> Observed:
         return self.of(candidate) or Observed(candidate=candidate)
 
@@ -179,7 +193,7 @@ class ComparisonTable(Value):
     line: tuple[str, ...]
     settings_id: str
     settings_title: str = ""
-    options: tuple[str, ...] = Field(default=(), description="that the settings set")
+    options: dict[str, str] = Field(default_factory=dict, description="that the settings set")
     metric: str = DECIDER
     candidates: tuple[Candidate, ...]
     columns: tuple[Column, ...]

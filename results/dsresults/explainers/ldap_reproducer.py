@@ -6,7 +6,7 @@ It needs nothing of this lab: whoever has a server of the version in question ru
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from dsharness.errors import UsageError
 from dsharness.loads.ldclt import USERS_FILE, users_file
@@ -71,11 +71,11 @@ def _entries(load: LdcltWorkload) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _settings(options: Sequence[str]) -> Iterator[str]:
+def _settings(options: Mapping[str, str]) -> Iterator[str]:
     if not options:
         yield "# The settings of the package, unchanged.\n"
-    for name in options:
-        yield f"# The lab set `{name}`; `dsbisect list settings` has its value.\n"
+    for name, value in options.items():
+        yield f"# The lab set `{name}: {' '.join(value.split())}`.\n"
 
 
 def _script(load: LdcltWorkload, ends: str) -> str:

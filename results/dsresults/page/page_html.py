@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import count
@@ -83,8 +84,11 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def figure_text(chart: Chart) -> str:
-    """Return a chart as an SVG file of its own, with its style, twice as large as on a page."""
+def figure_text(chart: Chart, *, dark: bool | None = None) -> str:
+    """Return a chart as an SVG file of its own, twice as large as on a page.
+
+    It is dark where its viewer likes that, or as ``dark`` says.
+    """
     drawing = chart.drawn(
         "figure",
         xmlns="http://www.w3.org/2000/svg",
@@ -94,8 +98,32 @@ def figure_text(chart: Chart) -> str:
     wide, high = chart.width + 20, chart.height + 12
     drawing.set("viewBox", f"-10 -6 {wide:g} {high:g}")
     paper = shape("rect", x=-10, y=-6, width=wide, height=high, kind="paper")
-    drawing[2:2] = [shape("style", str(_source("page.css"))), paper]
+    drawing[2:2] = [shape("style", _figure_style(dark=dark)), paper]
     return ET.tostring(drawing, encoding="unicode") + "\n"
+
+
+def _figure_style(*, dark: bool | None) -> str:
+    """Return the page's rules for drawings with colours as such: programs for talks know no var().
+
+    The font is whatever sans-serif is there.
+    """
+    css = str(_source("page.css"))
+    light_colours, dark_colours = (
+        dict(re.findall(r"--([\w-]+): ([^;]+);", block))
+        for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)[:2]
+    )
+    rules = "\n".join(line for line in css.splitlines() if line.startswith("svg "))
+    rules = re.sub(r"font: (\w+) [^;]+;", r"font-family: sans-serif; font-size: \1;", rules)
+    light_rules, dark_rules = (
+        VARIABLE.sub(lambda match: colours.get(match[1], "none"), rules)  # noqa: B023
+        for colours in (light_colours, dark_colours)
+    )
+    if dark is not None:
+        return dark_rules if dark else light_rules
+    return f"{light_rules}\n@media (prefers-color-scheme: dark) {{\n{dark_rules}\n}}"
+
+
+VARIABLE = re.compile(r"var\(--([\w-]+)\)")
 
 
 def _markup(made: Element) -> Markup:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from dsresults.number_text import chance_text
 from dsresults.page.chart import Chart, box, dot, label, line, shape
-from dsresults.report.answer_picture import AREA, Edge, Picture, Place
+from dsresults.report.answer_picture import AREA, LETTER, Edge, Picture, Place
 
 
 def answer_chart(picture: Picture) -> Chart:
@@ -23,12 +24,21 @@ def answer_chart(picture: Picture) -> Chart:
             *_band(picture),
             label(0, 15, picture.title, "title"),
             *AREA.up(picture.axis),
+            *_factors(picture),
             AREA.foot(),
-            *_chances(picture),
             *_edge_mark(picture),
+            *_chances(picture),
             *(_drawn_place(picture, place) for place in picture.places),
         ),
     )
+
+
+def _factors(picture: Picture) -> Iterator[Element]:
+    """What the heights are as so many times the first end."""
+    if picture.factors:
+        yield label(0, 32, f"on the right: so many times {picture.reference}", "tick")
+    for y, words in picture.factors:
+        yield label(AREA.right + 7, y + 4.5, words, "tick")
 
 
 def _band(picture: Picture) -> Iterator[Element]:
@@ -52,15 +62,21 @@ def _chances(picture: Picture) -> Iterator[Element]:
 
 def _edge_mark(picture: Picture) -> Iterator[Element]:
     if edge := picture.edge:
-        yield from _edge_line(edge, picture.foot, AREA.top - 14)
-    for edge in picture.second_edges:
-        yield from _edge_line(edge, picture.foot, AREA.top - 28)
+        yield line(edge.x, AREA.top - 25, edge.x, picture.foot, "boundary")
+        yield _edge_label(edge, AREA.top - 14)
+    end = -math.inf
+    for edge in sorted(picture.second_edges, key=lambda edge: edge.x):
+        yield line(edge.x, AREA.top, edge.x, picture.foot, "boundary")
+        width = LETTER * len(edge.label)
+        begin = edge.x if edge.label_side == "start" else edge.x - width
+        if begin > end:  # no label is on another
+            yield _edge_label(edge, AREA.bottom + 14)
+        end = max(end, begin + width)
 
 
-def _edge_line(edge: Edge, foot: float, y: float) -> Iterator[Element]:
-    yield line(edge.x, y - 10, edge.x, foot, "boundary")
+def _edge_label(edge: Edge, y: float) -> Element:
     x = edge.x + (6 if edge.label_side == "start" else -6)
-    yield label(x, y, edge.label, "boundary-label", edge.label_side)
+    return label(x, y, edge.label, "boundary-label", edge.label_side)
 
 
 def _drawn_place(picture: Picture, place: Place) -> Element:
@@ -74,7 +90,7 @@ def _drawn_place(picture: Picture, place: Place) -> Element:
         *([line(place.x, AREA.top, place.x, AREA.bottom, "gap")] if place.left_out else []),
         *_value(picture, place),
         *_chance_bar(picture, place),
-        _name(picture, place),
+        *_name(picture, place),
         kind="place",
         title=title,
     )
@@ -113,9 +129,13 @@ def _chance_bar(picture: Picture, place: Place) -> Iterator[Element]:
             yield label(place.x, place.bar_y - 5, chance_text(place.chance), "tick", "middle")
 
 
-def _name(picture: Picture, place: Place) -> Element:
+def _name(picture: Picture, place: Place) -> Iterator[Element]:
+    """The candidate's name with its version below, or both slanted."""
     kind = "name left-out" if place.left_out else "name"
-    if not picture.slanted:
-        return label(place.x, picture.foot + 19, place.name, kind, "middle")
-    turned = f"translate({place.x + 4:g} {picture.foot + 14:g}) rotate(-45)"
-    return shape("text", place.name, transform=turned, kind=kind, text_anchor="end")
+    if picture.slanted:
+        turned = f"translate({place.x + 4:g} {picture.foot + 14:g}) rotate(-45)"
+        yield shape("text", place.whole_name, transform=turned, kind=kind, text_anchor="end")
+        return
+    yield label(place.x, picture.foot + 19, place.name, kind, "middle")
+    if place.version:
+        yield label(place.x, picture.foot + 36, place.version, "tick", "middle")

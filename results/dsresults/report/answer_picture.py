@@ -22,6 +22,7 @@ from dsresults.page.chart import Area, Axis, round_values
 MOST_SHOWN = 22  # candidates that have room for a name
 WHOLE_LINE = 12  # a line of so many is drawn completely
 LIKELY = 0.01  # a chance that is drawn although nothing was measured there
+SHORT = 24  # letters of a name in a line
 LETTER = 8.2  # the width of one, at most
 ROOM_FOR_VALUE = 62.0
 
@@ -32,8 +33,8 @@ class PictureArea(Area):
 
     width: float = 520.0
     left: float = 58.0
-    right: float = 510.0
-    top: float = 60.0
+    right: float = 472.0  # further right are factors
+    top: float = 74.0
     bottom: float = 256.0
     chance_top: float = 310.0
     chance_bottom: float = 360.0
@@ -54,6 +55,7 @@ class Place(Value):
 
     x: float
     name: str
+    version: str = ""
     candidate: str = ""
     left_out: int = 0
     outcome: Outcome = Outcome.INCONCLUSIVE
@@ -66,6 +68,10 @@ class Place(Value):
     chance: float = 0.0
     bar_y: float = AREA.chance_bottom
     title: str = ""
+
+    @property
+    def whole_name(self) -> str:
+        return f"{self.name} {self.version}".rstrip()
 
     @property
     def highest(self) -> float:
@@ -96,6 +102,8 @@ class Picture:
     axis: Axis
     places: tuple[Place, ...]
     slot: float
+    reference: str = ""
+    factors: tuple[tuple[float, str], ...] = ()  # heights, and so many times the reference
     edge: Edge | None = None
     second_edges: tuple[Edge, ...] = ()  # of other likely steps
     believed: bool = False
@@ -103,7 +111,9 @@ class Picture:
     @property
     def slanted(self) -> bool:
         """Whether names are too long for their places."""
-        return any(len(place.name) * LETTER > self.slot for place in self.places)
+        return any(
+            max(len(place.name), len(place.version)) * LETTER > self.slot for place in self.places
+        )
 
     @property
     def foot(self) -> float:
@@ -112,8 +122,9 @@ class Picture:
 
     @property
     def height(self) -> float:
-        longest = max((len(place.name) for place in self.places), default=0)
-        return round(self.foot + (20 + longest * LETTER * 0.72 if self.slanted else 26), 1)
+        longest = max((len(place.whole_name) for place in self.places), default=0)
+        below = 43 if any(place.version for place in self.places) else 26
+        return round(self.foot + (20 + longest * LETTER * 0.72 if self.slanted else below), 1)
 
 
 def pictures(comparison: ComparisonTable, samples: Sequence[Sample]) -> tuple[Picture, ...]:
@@ -157,6 +168,17 @@ class Scale:
     axis: Axis
     shown: Metric
 
+    def factors(self, base: float) -> tuple[tuple[float, str], ...]:
+        """Heights of what is so many times slower than a value; none where counts are compared."""
+        if self.shown.floor is not None:
+            return ()
+        low, high = self.axis.low / base, self.axis.high / base
+        least, most = (low, high) if self.shown.smaller_is_better else (1 / high, 1 / low)
+        return tuple(
+            (self.y(self.shown.at_slowness(base, factor)), f"{factor:g}×")  # noqa: RUF001
+            for factor in round_values(least, most)
+        )
+
     def y(self, value: float) -> float:
         return AREA.y(self.axis, min(max(value, self.axis.low), self.axis.high))
 
@@ -192,6 +214,7 @@ def _picture(
     scale: Scale,
 ) -> Picture:
     found = column.boundary
+    first = [reading.value for reading in values.get(column.reference or "", ())]
     whole = found.line if found and found.line else comparison.line
     shown = drawn_of(whole, set(values), found)
     slot = (AREA.right - AREA.left) / len(shown)
@@ -218,6 +241,8 @@ def _picture(
         axis=scale.axis,
         places=places,
         slot=round(slot, 1),
+        reference=(column.reference or "")[:SHORT],
+        factors=scale.factors(statistics.geometric_mean(first)) if first else (),
         edge=_edge(places, slot, found, words.said(found.direction))
         if found and found.found
         else None,
@@ -297,9 +322,12 @@ def _place(
         words = figure(shown, value)
         facts = {"y": scale.y(value), "low": scale.y(min(ends)), "high": scale.y(max(ends))}
     word = column.verdict_word(observed)
+    name = candidate[:8] if _is_hash(candidate) else candidate
+    release = comparison.candidate(candidate).release
     return Place(
         x=0.0,
-        name=candidate[:8] if _is_hash(candidate) else candidate,
+        name=name,
+        version="" if release in name else release,
         candidate=candidate,
         outcome=observed.outcome,
         dots=tuple(
@@ -330,11 +358,12 @@ def _edge(
     if step.before not in at or step.after not in at:
         return None
     x, end_x = at[step.before] + slot / 2, at[step.after] - slot / 2
-    where = "from here on" if end_x - x < 1 else "from somewhere here on"
+    end_x = x if end_x - x < 1 else end_x
+    where = "from here on" if end_x == x else "from somewhere here on"
     right = (x + end_x) / 2 <= (AREA.left + AREA.right) / 2
     return Edge(
         x=round(x, 1),
-        end_x=round(max(x, end_x), 1),
+        end_x=round(end_x, 1),
         label=f"{said} {where}",
         label_side="start" if right else "end",
     )

@@ -1,4 +1,4 @@
-"""The pictures of a report as files: SVG that needs nothing else, and PNG by a browser."""
+"""The pictures of a report, and its slide: SVG that needs nothing else, and PNG by a browser."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dsharness.errors import ToolMissingError, UsageError
-from dsharness.process.command import run
+from dsharness.process.command import atomic_write, run
 from dsharness.process.deadline import Deadline
 from dsresults.page.chart import Chart
-from dsresults.page.page_files import write_files
+from dsresults.page.page_files import check_folder, write_files
 from dsresults.page.page_html import figure_text
 from dsresults.report.answer_chart import answer_chart
-from dsresults.report.answer_picture import AREA, pictures
+from dsresults.report.answer_picture import pictures
+from dsresults.report.answer_slide import answer_slide
 from dsresults.report.report_data import ReportData
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -54,22 +55,41 @@ def write_figures(folder: Path, data: ReportData) -> tuple[Path, ...]:
             hint="`dsbisect report` without --figures writes what is known",
         )
     write_files(folder, {f"{name}.svg": figure_text(each) for name, each in found.items()})
-    browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    if browser is None:
-        raise ToolMissingError(
-            f"no PNG was written: there is no {' or '.join(BROWSERS[:2])} here; the SVG files are "
-            f"in {folder}",
-            hint="apt-get install chromium, and the same command again",
-        )
+    browser = _browser(f"the SVG files are in {folder}")
     for name, each in found.items():
-        _photograph(browser, folder / f"{name}.svg", each)
+        _photograph(browser, folder / f"{name}.svg", folder / f"{name}.png", each)
     return tuple(folder / f"{name}.{kind}" for name in found for kind in ("svg", "png"))
 
 
-def _photograph(browser: str, drawing: Path, picture: Chart) -> None:
-    """The PNG next to an SVG."""
-    taken = drawing.with_suffix(".png")
-    size = f"{round((AREA.width + 20) * TWICE)},{round((picture.height + 12) * TWICE)}"
+def write_slide(data: ReportData, svg: Path | None, png: Path | None, *, dark: bool) -> None:
+    """Write the answer as one slide; an SVG that is not ``dark`` follows its viewer."""
+    slide = answer_slide(data)
+    if svg is not None:
+        write_files(svg.parent, {svg.name: figure_text(slide, dark=dark or None)})
+    if png is None:
+        return
+    browser = _browser("`--svg FILE` writes the slide as SVG without one")
+    check_folder(png.parent)
+    with tempfile.TemporaryDirectory(prefix="dsbisect-slide-") as folder:
+        drawing, taken = Path(folder) / "slide.svg", Path(folder) / "slide.png"
+        write_files(drawing.parent, {drawing.name: figure_text(slide, dark=dark)})
+        _photograph(browser, drawing, taken, slide)
+        atomic_write(png, taken.read_bytes())
+
+
+def _browser(rest: str) -> str:
+    browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    if browser is None:
+        raise ToolMissingError(
+            f"no PNG was written: there is no {' or '.join(BROWSERS[:2])} here; {rest}",
+            hint="apt-get install chromium, and the same command again",
+        )
+    return browser
+
+
+def _photograph(browser: str, drawing: Path, taken: Path, picture: Chart) -> None:
+    """Write the PNG of an SVG file."""
+    size = f"{round((picture.width + 20) * TWICE)},{round((picture.height + 12) * TWICE)}"
     with tempfile.TemporaryDirectory(prefix="dsbisect-figures-") as profile:
         done = run(
             [

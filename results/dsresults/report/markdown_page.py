@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsharness.plain_text import without_folders
 from dsresults.commits_result import Comparison, Culprit
 from dsresults.number_text import capital, chance_text, significant
 from dsresults.page.page_markdown import block, code, table, words
@@ -28,7 +29,7 @@ MOST_CHANCES = 8
 
 def render_markdown(data: ReportData) -> str:
     """The whole report, but for single samples."""
-    return "\n".join(_lines(data)) + "\n"
+    return "\n".join(map(without_folders, _lines(data.addressed))) + "\n"
 
 
 def _lines(data: ReportData) -> Iterator[str]:

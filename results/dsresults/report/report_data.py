@@ -104,6 +104,18 @@ class ReportData(Value):
         """What candidates were judged by, each once."""
         return tuple(dict.fromkeys(section.comparison.decider for section in self.sections))
 
+    @property
+    def addressed(self) -> ReportData:
+        """The same with the repository's address, where it has one, instead of a user's folder."""
+        if self.commits is None or not self.commits.address:
+            return self
+        address, folder = self.commits.address, self.commits.repository
+        commits = self.commits.model_copy(update={"repository": address})
+        data = self.model_copy(update={"commits": commits})
+        command = next((section.comparison.command for section in self.sections), "")
+        words = (address if word == folder else word for word in shlex.split(command))
+        return data.asked_by(shlex.join(words))
+
     def asked_by(self, command: str) -> ReportData:
         """The report of a command that is not `bisect rows`, so that it can be repeated."""
         sections = tuple(

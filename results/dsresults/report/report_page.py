@@ -33,7 +33,7 @@ EVERY_S = 5  # a browser reads the page of a search that still runs again
 
 def render_html(data: ReportData) -> str:
     """Return the whole report as one HTML document."""
-    return html_of(report_page(data))
+    return html_of(report_page(data.addressed))
 
 
 def report_page(data: ReportData) -> Page:

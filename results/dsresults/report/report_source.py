@@ -96,7 +96,7 @@ def _comparison(
         line=line,
         settings_id=settings_id,
         settings_title=settings.title if settings else "",
-        options=tuple(settings.options) if settings else (),
+        options=dict(settings.options) if settings else {},
         metric=metric,
         candidates=tuple(_candidate(matrix, one, measured, images) for one in line),
         columns=tuple(columns),

@@ -21,7 +21,9 @@ from browser import browse, looked_at
 from seen_page import Part, seen_page
 from shipped import MATRIX
 
-from dsresults.report import report_data, write_report
+from dsresults.page.page_html import figure_text
+from dsresults.report import ReportData, report_data, write_report
+from dsresults.report.answer_slide import answer_slide
 from dsresults.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -69,6 +71,26 @@ def test_it_fits_keeps_names_whole_and_asks_for_nothing(tmp_path, page, dark, pa
         assert seen["width"] <= int(width)
         assert (seen["paper"], seen["requests"]) == (paper, [])
         assert seen["names"] == [1] * 4, f"a row's name is broken at {width} pixels"
+
+
+def test_no_label_of_a_drawing_touches_another_one_or_leaves_it(tmp_path, page):
+    """The page's charts, and the slide as large and as small as it is looked at."""
+    slide = answer_slide(ReportData.model_validate_json(page.with_name("report.json").read_text()))
+    text = figure_text(slide).replace('width="2560"', 'width="100%"').replace('height="1440"', "")
+    alone = tmp_path / "slide.html"
+    alone.write_text(f"<!doctype html><body style='margin:0'>{text}", encoding="utf-8")
+    for shown in (page, alone):
+        for width, seen in looked_at(tmp_path, shown, 400, 1280).items():
+            assert seen["touching"] == [], f"{shown.name} at {width} pixels"
+
+
+def test_labels_that_touch_would_be_noticed(tmp_path):
+    page = tmp_path / "touch.html"
+    texts = (
+        "<text x='0' y='20'>one</text><text x='9' y='22'>two</text><text x='390' y='90'>far</text>"
+    )
+    page.write_text(f"<svg viewBox='0 0 400 99'>{texts}</svg>", encoding="utf-8")
+    assert looked_at(tmp_path, page, 400)["400"]["touching"] == ["one | two", "far"]
 
 
 def test_a_page_that_asks_for_something_would_be_noticed(tmp_path):

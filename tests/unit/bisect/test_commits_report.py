@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -16,8 +17,9 @@ from worlds import World
 
 from dsbisect.cli import root
 from dsbisect.commits.commits_study import CommitsResult
-from dsbisect.commits.commits_text import answer_text, write_findings
+from dsbisect.commits.commits_text import answer_text, findings_data, write_findings
 from dsbuilds.history.culprit import Suspect
+from dsharness.matrix.loader import find_workload
 from dsharness.model import AppliedPatch, Campaign, DriverName, Finding, Image, Provenance
 from dsresults.commits_result import (
     CommitFindings,
@@ -26,6 +28,7 @@ from dsresults.commits_result import (
     EqualCommits,
     TimeSpent,
 )
+from dsresults.report.upstream_issue import upstream_issue
 from dsresults.store import Store
 from dssearch.bayes.bayes_search import Bayes
 
@@ -143,10 +146,54 @@ def test_the_page_and_its_json(case, tmp_path):
     (section,) = data["sections"]
     assert section["comparison"]["unseen"] > 0  # only what was looked at is shown
     assert section["comparison"]["line"][0] == LINE[0]
-    assert "dsbisect bisect commits --repo /src/389-ds-base" in page
+    folder, address = "/src/389-ds-base", "https://github.com/389ds/389-ds-base"
+    place = folder if case == "none" else address  # which follows from the page of a commit
+    assert f"dsbisect bisect commits --repo {place} --good" in page
+    assert (folder in page.replace(address, "")) == (case == "none")
     if case != "none":
         assert "more &lt;rounds&gt; &amp; more" in page
         assert data["commits"]["culprits"][0]["proof"][0]["builds"][0]["clean"] is True
+
+
+def upstream(repository="/home/me/secret/clone"):
+    """The issue of a search of 3.2.0 to 3.2.1 under a load of another size, in a user's folder."""
+    found = CASES["found"]
+    load = find_workload(MATRIX, "search-candidates@100000")
+    samples = (s.model_copy(update={"workload": load}) for s in found.samples)
+    images = (i.model_copy(update={"product": "389-ds"}) for i in found.images.values())
+    findings = found.findings.model_copy(
+        update={"repository": repository, "good_name": "3.2.0", "bad_name": "3.2.1"}
+    )
+    asked = replace(
+        found, findings=findings, samples=tuple(samples), images={i.candidate_id: i for i in images}
+    )
+    return upstream_issue(findings_data(MATRIX, asked))
+
+
+def test_an_issue_of_a_commit_names_releases_and_each_request_and_no_folder():
+    issue = upstream()
+    assert_golden("commits/found-issue.md", issue.text)
+    assert re.fullmatch(
+        r"search-candidates@100000: search costs [\d.]+ times more CPU since 389-ds-base 2\.2\.0, "
+        r"commit 0123456789ab",
+        issue.title,
+    )
+    assert "dsbisect bisect commits --repo https://github.com/389ds/389-ds-base " in issue.body
+    assert "secret" not in issue.text
+    assert upstream(".").body == issue.body, "in a clone, without --repo"
+    assert "tree " not in issue.text
+    assert "of 100,000 users" in issue.body
+    for request in find_workload(MATRIX, "search-candidates").requests:
+        assert request.filter in issue.body
+
+
+def test_a_repository_without_an_address_is_called_by_its_project():
+    (culprit,) = CASES["found"].findings.culprits
+    (suspect,) = culprit.suspects
+    assert suspect.repository == "https://github.com/389ds/389-ds-base"
+    gitlab = suspect.model_copy(update={"link": f"https://gitlab.com/a/b/-/commit/{HASH}"})
+    assert gitlab.repository == "https://gitlab.com/a/b"
+    assert suspect.model_copy(update={"link": None}).repository == ""
 
 
 def test_where_the_time_went_is_the_last_line():

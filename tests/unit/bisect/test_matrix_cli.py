@@ -181,8 +181,8 @@ def test_a_workload_is_checked_without_measuring(tmp_path):
     assert lines == [
         "  own: a load of one's own",
         "  by ldapload, 5 connections, as answers come; it writes: a new server for each turn",
-        "  search, share 3",
-        "  modify, base {user_dn}",
+        "  search {people}, filter (uid={user}), scope subtree, attributes * (share 3)",
+        "  modify {user_dn}: replace description {value}",
     ]
     assert note.startswith("note: the control 'calm' is no workload of the matrix")
 

@@ -24,7 +24,7 @@ from dsharness.model import (
     LdaploadWorkload,
     largest,
 )
-from dsharness.model.ldap_requests import is_filter
+from dsharness.model.ldap_requests import LdapStep, is_filter
 from dsharness.systems.ldap.address import NamedUsers
 from dsharness.systems.ldap.directory import LdapUser, Site
 from dsharness.systems.ldap.directory_system import SOCKET_NAME, LdapEndpoint, OwnDirectory
@@ -584,16 +584,59 @@ def test_a_directory_is_filled_with_what_all_its_workloads_need() -> None:
     assert everyone.passwords > everyone.number
 
 
-def test_a_request_is_told_by_what_is_not_as_by_default() -> None:
+def test_a_request_is_told_with_all_that_is_sent() -> None:
     search, modify = workload(requests=[SEARCH | {"attributes": ["cn", "uid"]}, MODIFY]).requests
-    assert str(modify) == "modify, base {user_dn}"
-    assert str(search).startswith("search, filter (&(uid={user})(cn=*)), attributes cn uid")
-    assert str(search).endswith("entries 1, share 3")
+    assert str(modify) == "modify {user_dn}: replace description {value}"
+    assert str(search) == (
+        "search {people}, filter (&(uid={user})(cn=*)), scope subtree, attributes cn uid, "
+        "entries 1 (share 3)"
+    )
     (new,) = workload(requests=[NEW]).requests
     assert str(new) == (
-        "add, base {new_dn}, then rename, base {new_dn}, value uid=x{value}, "
-        "then delete, base uid=x{value},{people}"
+        "add {new_dn}, then rename {new_dn} to uid=x{value}, then delete uid=x{value},{people}"
     )
+    lines = workload(requests=[SEARCH, MODIFY], disturber={"requests": [AUTOBIND]}).request_lines
+    assert [line.split(",")[0] for line in lines] == [
+        "3 of 4: search {people}",
+        "1 of 4: modify {user_dn}: replace description {value}",
+        "meanwhile connect",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ({"kind": "compare", "base": "{user_dn}"}, "compare description of {user_dn} with {value}"),
+        ({"kind": "search", "result": 32, "page": 5}, "in pages of 5, answered by result 32"),
+        ({"kind": "search", "sort": "cn", "window": {"first": 9, "entries": 2}}, "2 from 9 on"),
+        ({"kind": "bind", "mechanism": "external"}, "bind as who opened the socket"),
+        ({"kind": "bind", "base": "{manager}"}, "bind as {manager} by its password (simple)"),
+        ({"kind": "import-task", "imports": "suffix"}, "import-task of suffix"),
+        ({"kind": "wait"}, "wait"),
+    ],
+)
+def test_each_kind_of_request_has_its_words(step: dict[str, object], told: str) -> None:
+    assert told in str(LdapStep.model_validate(step))
+
+
+@pytest.mark.parametrize(
+    ("title", "users", "distinct", "size", "told"),
+    [
+        (
+            "5 of 10,000 users", 10_000, 10_000, 100_000,
+            "5 of 100,000 users; it asks for 10,000 of them",
+        ),
+        ("5 of 10000 users", 10_000, 10_000, 2_000, "5 of 2,000 users"),
+        ("all 20 groups of 5,000", 5_000, 9, 6_000, "all 20 groups of 6,000"),
+        ("binds of one user", 1_000, 1, 50, "binds of one user, in a directory of 50 users"),
+        ("a photo of 20 MB", 20, 20, 40, "a photo of 20 MB, in a directory of 40 users"),
+    ],
+)  # fmt: skip
+def test_a_load_of_another_size_says_which(
+    title: str, users: int, distinct: int, size: int, told: str
+) -> None:
+    load = workload(title=title, users=users, distinct_users=distinct)
+    assert load.sized(size).title == told
 
 
 def test_only_changes_write() -> None:

@@ -415,7 +415,7 @@ def test_a_value_that_cannot_be_read_is_told_once(tmp_path: Path) -> None:
     ("right", "wrong", "told"),
     [
         ("distinct_users: 50", "distinct_users: 51", ":6: workloads[0].distinct_users"),
-        ("{user}", "{usr}", ":7: workloads[0].requests: value 'search, filter (cn={usr}), entr"),
+        ("{user}", "{usr}", ":7: workloads[0].requests: value 'search {people}, filter (cn={usr})"),
         ("    users: 50", "    user: 50", ":5: workloads[0].user: value '50': unknown key"),
         ("    users: 50", "    users: 1e12", ":5: workloads[0].users: value '1e12'"),
         (

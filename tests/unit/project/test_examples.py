@@ -18,12 +18,14 @@ BIN = ROOT / ".venv/bin"
 ACTIONS = EXAMPLES / "github-actions/validate.yml"
 COMPARISON = EXAMPLES / "github-actions/compare.yml"
 GITLAB = EXAMPLES / "gitlab-ci/.gitlab-ci.yml"
+MERGES = EXAMPLES / "gitlab-ci/compare.yml"
 PACKIT = EXAMPLES / "packit/.packit.yaml"
 # Schemas that the checker brings along: no network.
 BY_SCHEMA = {
     ACTIONS: ("--builtin-schema", "vendor.github-workflows"),
     COMPARISON: ("--builtin-schema", "vendor.github-workflows"),
     GITLAB: ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
+    MERGES: ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
 }
 
 
@@ -36,6 +38,7 @@ MISTAKES = {
     ACTIONS: ("runs-on:", "run-on:"),
     COMPARISON: ("runs-on:", "run-on:"),
     GITLAB: ("exit_codes: [20]", "exit_codes: [no]"),
+    MERGES: ("exit_codes: [20]", "exit_codes: [no]"),
 }
 
 
@@ -77,7 +80,7 @@ def scripts() -> dict[str, str]:
         for step in job["steps"]
         if "run" in step
     }
-    for name, job in read(GITLAB).items():
+    for name, job in (*read(GITLAB).items(), *read(MERGES).items()):
         for part in ("before_script", "script", "after_script"):
             if isinstance(job, dict) and part in job:
                 found[f"gitlab {name} {part}"] = "#!/bin/bash\n" + "\n".join(job[part])

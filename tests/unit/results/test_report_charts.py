@@ -6,6 +6,7 @@ import pytest
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
 from dsresults.report import render_html
+from dsresults.report.answer_chart import answer_chart
 from dsresults.report.answer_picture import AREA, MOST_SHOWN, drawn_of, pictures
 from dsresults.report.evidence_section import spark
 from dsresults.report.report_data import sentences
@@ -49,6 +50,25 @@ def test_what_decided_is_drawn_in_its_unit(metric, unit, top):
     assert ys.index(min(ys)) == top
 
 
+def test_the_right_axis_says_how_many_times_the_first_end():
+    random, one = drawn(reported(DEBIAN))
+    assert random.reference == one.reference == "debian-11"
+    heights = {words: y for y, words in one.factors}
+    assert abs(heights["1×"] - one.places[0].y) < 1  # noqa: RUF001
+    assert heights["100×"] < heights["10×"] < heights["1×"]  # noqa: RUF001
+    (rate,) = drawn(decided_by("rate"))
+    heights = {words: y for y, words in rate.factors}
+    assert heights["1×"] < heights["1.5×"], "fewer operations a second stand lower"  # noqa: RUF001
+
+
+def test_a_row_has_its_version_below_its_name_unless_its_name_says_it():
+    (picture, _) = drawn(reported(DEBIAN))
+    assert [place.version for place in picture.places] == ["1.4.4.11", "2.3.1", "3.1.2", "3.3.1"]
+    texts = [part.text for part in answer_chart(picture).find("text")]
+    assert {"debian-13", "3.1.2"} <= set(texts)
+    assert not picture.slanted
+
+
 def test_the_boundary_is_an_edge_or_a_band():
     sharp = drawn(reported(DEBIAN))[0]
     assert sharp.edge.x == sharp.edge.end_x
@@ -66,7 +86,7 @@ def test_a_second_step_says_which_way_it_goes_in_picture_and_sentence():
     assert later.label == "9.91 times slower from here on"
     assert one.edge.x < later.x
     first, other = sentences(data.sections[0].comparison)
-    assert first.endswith("; debian-12: 2.15 times faster, a second step (over 99 %).")
+    assert first.endswith("; debian-12: 2.15 times faster, a second step (100 %).")
     assert other.endswith("; debian-13: 9.91 times slower, a second step (100 %).")
     page = render_html(data)
     assert "A dashed line stands before the first that changed" in page

@@ -16,11 +16,14 @@ from goldens import assert_golden
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
 
 from dsharness.errors import ToolMissingError, UsageError
+from dsharness.model import KindTimes, Latencies, ServerTimes
+from dsharness.plain_text import without_folders
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 from dsresults.explainers.ldap_reproducer import reproducer_files
+from dsresults.profile_pair import ProfilePair
 from dsresults.report import figure_files, render_markdown
-from dsresults.report.figure_files import BROWSERS, write_figures
+from dsresults.report.figure_files import BROWSERS, write_figures, write_slide
 from dsresults.report.markdown_page import block, code, words
 from dsresults.report.report_data import report_schema
 from dsresults.report.upstream_issue import upstream_issue
@@ -81,6 +84,84 @@ def test_a_browser_makes_a_png_of_each(tmp_path):
         assert 700 < height < 1000
 
 
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("debian", ["9.36\N{MULTIPLICATION SIGN}", "more CPU time per bind"]),
+        ("debian", ["since 3.1.2 (debian-13), not yet in 2.3.1", "16.2 ms", "148 ms"]),
+        ("gaps", ["since 3.3.1 (debian-sid), not yet in 1.4.4.11 (debian-11)"]),
+        ("latency", ["latency: takes longer", "since debian-sid, not yet in debian-13"]),
+        ("no-difference", ["No difference found", "would have been seen"]),
+    ],
+)  # fmt: skip
+def test_a_slide_says_what_since_when_and_how_much(tmp_path, case, told):
+    slide = tmp_path / "slide.svg"
+    write_slide(CASES[case](), slide, None, dark=False)
+    text = slide.read_text("utf-8")
+    root = ET.fromstring(text)
+    assert root.get("viewBox") == "-10 -6 1280 720"
+    assert root.get("height") == "1440"
+    said = " ".join(part.text or "" for part in root.iter("{http://www.w3.org/2000/svg}text"))
+    assert all(words in said for words in told), said
+    assert not re.search(r"@import|url\(|href|<script|var\(", text)
+    assert set(re.findall(r"font-family: ([^;]+);", text)) == {"sans-serif"}
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_a_slide_is_dark_where_that_is_asked_for(tmp_path):
+    slide = tmp_path / "slide.svg"
+    write_slide(reported(DEBIAN), slide, None, dark=True)
+    text = slide.read_text("utf-8")
+    assert "@media" not in text
+    assert "svg .paper { fill: #14181d; }" in text
+
+
+def test_what_others_wrote_is_no_markup_of_a_slide_and_stays_within_it(tmp_path):
+    rows = {**DEBIAN, "debian-13": replace(DEBIAN["debian-13"], packages={"389-ds-base": HOSTILE})}
+    data = reported(rows)
+    (section,) = data.sections
+    columns = [
+        c.model_copy(update={"title": f"{HOSTILE} /home/me/x " * 9})
+        for c in section.comparison.columns
+    ]
+    comparison = section.comparison.model_copy(update={"columns": tuple(columns)})
+    hostile = data.model_copy(
+        update={"sections": (section.model_copy(update={"comparison": comparison}),)}
+    )
+    write_slide(hostile, slide := tmp_path / "slide.svg", None, dark=False)
+    root = ET.fromstring(slide.read_text("utf-8"))
+    assert {part.tag.rpartition("}")[2] for part in root.iter()} <= {
+        "svg", "title", "desc", "style", "rect", "text",
+    }  # fmt: skip
+    texts = [part.text or "" for part in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert max(map(len, texts)) < 100
+    assert "/home" not in " ".join(texts)
+    assert not re.search(r"[\x00-\x1f]", "".join(texts))
+
+
+def test_a_slide_as_png_needs_a_browser_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(figure_files, "BROWSERS", ("no-such-browser", "nor-this-one"))
+    png = tmp_path / "slide.png"
+    with pytest.raises(ToolMissingError, match="`--svg FILE` writes the slide"):
+        write_slide(reported(DEBIAN), tmp_path / "slide.svg", png, dark=False)
+    assert (tmp_path / "slide.svg").exists()
+    assert not png.exists()
+
+
+@pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason="no chromium here")
+def test_a_browser_makes_a_png_of_the_slide(tmp_path):
+    png = tmp_path / "slide.png"
+    write_slide(reported(DEBIAN), None, png, dark=True)
+    assert struct.unpack(">II", png.read_bytes()[16:24]) == (2560, 1440)
+    assert [path.name for path in tmp_path.iterdir()] == ["slide.png"]
+
+
+def test_without_an_answer_there_is_no_slide(tmp_path):
+    data = reported(DEBIAN).model_copy(update={"sections": ()})
+    with pytest.raises(UsageError, match="nothing for a slide"):
+        write_slide(data, tmp_path / "slide.svg", None, dark=False)
+
+
 def test_a_report_without_values_has_no_picture(tmp_path):
     data = reported(DEBIAN).model_copy(update={"samples": ()})
     with pytest.raises(UsageError, match="no picture"):
@@ -98,9 +179,70 @@ def test_an_issue_has_the_sections_of_the_template_and_is_short():
         "Issue Description", "Package Version and Platform", "Steps to Reproduce",
         "Expected results", "Additional context",
     ]  # fmt: skip
-    assert len(written.body.partition("<details>")[0].splitlines()) <= 45
-    assert re.fullmatch(r"bind costs [\d.]+ times more CPU since 3\.1\.2", written.title)
+    assert len(written.body.partition("<details>")[0].splitlines()) <= 55
+    assert re.fullmatch(
+        r"bind-random: bind costs [\d.]+ times more CPU between 389-ds 2\.3\.1 and 3\.1\.2",
+        written.title,
+    )
     assert not re.search(r"%|[-\u2212]\d|regression", written.title)
+
+
+def test_an_issue_says_first_what_is_known_and_leaves_nothing_out():
+    body = upstream_issue(with_gaps()).body
+    first = body.splitlines()[2]
+    assert first.startswith("This may be known already. This coincides with 389-ds issue 5356")
+    assert "https://github.com/389ds/389-ds-base/issues/6269" in body
+    assert "- Not measured: `debian-13`: its image could not be built" in body
+    assert "- 3 runs of 8 not used" in body
+    assert "- `bind-one` on the same line: " in body
+    assert "/cache" not in body
+
+
+def test_an_issue_has_lines_of_the_log_of_both_sides():
+    data = reported(DEBIAN)
+    campaign = data.sections[0].comparison.columns[0].campaign_id
+    log = "conn=1 op=1 RESULT err=0 wtime=0.000011 optime=0.000402 etime=0.000413"
+    kind = KindTimes(whole=Latencies.of({413: 900}), middle=(log,), slowest=(log,))
+    times = tuple(
+        ServerTimes(candidate_id=name, workload_id="bind-random", kinds={"bind": kind})
+        for name in ("debian-12", "debian-13")
+    )
+    pair = ProfilePair(
+        campaign_id=campaign, workload_id="bind-random", names=("debian-12", "debian-13"),
+        times=times, note="no perf at /home/me/bin/perf",
+    )  # fmt: skip
+    body = upstream_issue(data.model_copy(update={"profiles": (pair,)})).body
+    shown, _, folded = body.partition("<details>")
+    assert shown.count(log) == 4
+    assert "- Not profiled: no perf at perf" in shown
+    assert log not in folded
+    assert "own log was not read" in upstream_issue(data).body
+
+
+def test_settings_stand_in_an_issue_with_their_values():
+    data = reported(DEBIAN)
+    (section,) = data.sections
+    options = {"password-scheme": "SSHA512"}
+    comparison = section.comparison.model_copy(update={"options": options})
+    changed = section.model_copy(update={"comparison": comparison})
+    body = upstream_issue(data.model_copy(update={"sections": (changed,)})).body
+    assert "- Configuration: `password-scheme: SSHA512`" in body
+    assert "- Configuration: all of the package, unchanged" in upstream_issue(data).body
+    files = reproducer_files(comparison, comparison.columns[0])
+    assert files["settings.ldif"] == "# The lab set `password-scheme: SSHA512`.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see /home/me/a/run.log, or ~/x/y.yaml", "see run.log, or y.yaml"),
+        ("--repo '/home/my own/clone'", "--repo 'clone'"),
+        ("https://example.org/a/b, git@a.org:/b", "https://example.org/a/b, git@a.org:/b"),
+        ("59.4/s, src/1.rs, </details>", "59.4/s, src/1.rs, </details>"),
+    ],
+)  # fmt: skip
+def test_no_folder_leaves_the_machine(text, shown):
+    assert without_folders(text) == shown
 
 
 def test_nothing_to_tell_upstream_is_said():
