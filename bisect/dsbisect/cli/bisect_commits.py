@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dsbisect.commits.commit_range import Range
     from dsbisect.commits.commits_request import CommitsRequest
     from dsbisect.commits.found_load import FoundLoad
-    from dsbisect.study_lab import Scene
     from dsharness.containers.engine import Engine
+    from dsharness.model import Matrix
     from dsresults.store import Store
 
 
@@ -74,7 +74,7 @@ def ask_commits(study: Commits, around: CommitsCircumstances) -> None:
         return
     notes = (expected_text(forecast).splitlines()[0], *(f"note: {note}" for note in scope.notes))
     if around.on is None:
-        _search_here(study, scene, ask, scope, around, notes)
+        _search_here(study, ask, scope, around, notes)
     else:
         _share(study, ask, scope, around, notes)
 
@@ -97,7 +97,6 @@ def _share(
 
 def _search_here(
     study: Commits,
-    scene: Scene,
     ask: CommitsRequest,
     scope: Range,
     around: CommitsCircumstances,
@@ -115,7 +114,7 @@ def _search_here(
         for note in notes:
             typer.echo(note, err=True)
         if looks_for_load(study):
-            found = _found_load(study, scope, scene, around, engine, store)
+            found = _found_load(study, scope, ask.matrix, around, engine, store)
             ask = replace(ask, workload=found.workload, metric=found.metric) if found else ask
         with Events() if around.events else Watch() as watch:
 
@@ -138,7 +137,7 @@ def _search_here(
 def _found_load(
     study: Commits,
     scope: Range,
-    scene: Scene,
+    matrix: Matrix,
     around: CommitsCircumstances,
     engine: Engine,
     store: Store,
@@ -149,13 +148,19 @@ def _found_load(
     """
     from dsbisect.cli.search_progress import Events, WatchOfLabs
     from dsbisect.commits.found_load import compared_ends, found_load
-    from dsbisect.study_lab import ThisMachine
+    from dsbisect.study_lab import Scene, ThisMachine
 
     with Events() if around.events else WatchOfLabs() as watch:
         watch.note("no --workload: which of the suite shows that both ends differ?")
-        lab = ThisMachine(scene=scene, engine=engine, store=store, watcher=watch, keep=around.keep)
+        lab = ThisMachine(
+            scene=Scene(matrix=matrix),  # only what is compared is read into it
+            engine=engine,
+            store=store,
+            watcher=watch,
+            keep=around.keep,
+        )
         compared = compared_ends(study, scope, lab)
-        found = found_load(compared.answer, scene)
+        found = found_load(compared.answer, lab.scene)
         if found is not None:
             watch.note(f"{compared.text}\n{found.why}")
     if found is None and not compared.answer.inconclusive:
