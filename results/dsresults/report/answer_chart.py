@@ -70,7 +70,7 @@ def _edge_mark(picture: Picture) -> Iterator[Element]:
         width = LETTER * len(edge.label)
         begin = edge.x if edge.label_side == "start" else edge.x - width
         if begin > end:  # no label is on another
-            yield _edge_label(edge, AREA.bottom + 14)
+            yield _edge_label(edge, AREA.bottom + 11)
         end = max(end, begin + width)
 
 
