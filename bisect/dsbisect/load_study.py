@@ -19,6 +19,7 @@ from dsharness.containers.container import Container, running
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import MatrixError, ToolMissingError, UsageError
+from dsharness.extras import install_command
 from dsharness.loads import LIVE, LiveLoad
 from dsharness.loads.load_driver import Worker
 from dsharness.machine.host import CpuShares, available_cpus
@@ -180,7 +181,7 @@ def drive_load(request: LoadRequest, engine: Engine, progress: Progress) -> Driv
     if not program.exists():  # one elsewhere could not import the lab
         raise ToolMissingError(
             "Locust is not installed",
-            hint="pip install 'dsbisect[load]'; in a checkout: make develop",
+            hint=install_command("load"),
         )
     loader = load_image(engine, request.matrix, request.workload.tool, progress=progress)
     with (

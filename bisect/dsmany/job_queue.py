@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sqlalchemy import Connection, text
 
 from dsharness.errors import StoreError, UsageError
+from dsharness.extras import install_command
 from dsharness.model import Turn
 from dsresults.store import Store
 from dsresults.store.database import connecting, conninfo
@@ -151,7 +152,7 @@ class JobQueue:
         except ImportError:
             raise StoreError(
                 "several machines need the Python package procrastinate",
-                hint="pip install 'dsbisect[many]'; in a checkout: pip install '.[many]'",
+                hint=install_command("many"),
             ) from None
         return App(connector=connector or SyncPsycopgConnector(conninfo=conninfo(self.location)))
 

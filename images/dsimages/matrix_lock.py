@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 
 from dsharness.content_key import content_key
 from dsharness.errors import MatrixError, PackageError
+from dsharness.matrix.loader import PACKAGED
 from dsharness.model import KojiPackages, Row, Value
 from dsharness.model.value import ImageDigest, PackageName, PackageVersion
 from dsharness.package_version import answers
@@ -110,9 +111,12 @@ class MatrixLock:
 
     @classmethod
     def of_matrix(cls, matrix_file: Path) -> MatrixLock:
-        """Return the lock in the matrix's folder, or in the lab's own if that cannot be written."""
+        """Return the lock in the matrix's folder, or in the lab's own if that cannot be written.
+
+        The program's own folder is the package manager's, even where it can be written.
+        """
         path = matrix_file.with_suffix(".lock")
-        if os.access(path if path.exists() else path.parent, os.W_OK):
+        if matrix_file != PACKAGED and os.access(path if path.exists() else path.parent, os.W_OK):
             return cls(path=path)
         name = f"{matrix_file.stem}-{content_key(str(matrix_file.resolve()))}.lock"
         return cls(path=config_home() / name)

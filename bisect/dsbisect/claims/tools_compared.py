@@ -14,6 +14,7 @@ from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
 from dsbisect.load_study import PROGRAM, locust_program
 from dsharness.containers.lab_folders import scratch_folder
 from dsharness.errors import InconclusiveError, InstanceError
+from dsharness.extras import install_command
 from dsharness.loads import LOADS
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.instance import Instance, serve
@@ -26,7 +27,6 @@ from dsresults.number_text import counted
 
 USERS_OF_LOCUST = 16  # greenlets that bind, of all workers together
 BEGIN_AND_END_S = 60.0
-MISSING = "there is no program locust (pip install 'dsbisect[load]', or `make reproduce-claims`)"
 # Locust's own Python runs it: it needs ldap3 there.
 LOCUSTFILE = """
 import os
@@ -67,7 +67,9 @@ def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
     lab.watcher.preparing(arm.row, f"looking for {PROGRAM}")
     program = locust_program()
     if program is None:
-        return ToolFigures(arm=str(arm), missing=MISSING)
+        return ToolFigures(
+            arm=str(arm), missing=f"there is no program locust: {install_command('load')}"
+        )
     binds = BindsMeasured(kind="binds", arms=(arm,), users=(compared.users,), minutes=1)
     measured = measure_binds(lab, binds)
     line = measured.line(arm.name)

@@ -78,7 +78,7 @@ def show(
         _show_pair(identity, second, store, as_json=as_json)
         return
     with Store.open(store, create=False) as opened:
-        identity = opened.whole_id(identity)
+        identity = opened.whole_id(identity, samples=True)
         record = _find(opened, identity)
         samples = opened.samples(campaign_id=identity) if isinstance(record, Campaign) else []
     document: dict[str, object] = {type(record).__name__.lower(): record.model_dump(mode="json")}

@@ -22,6 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from dsbisect.cli.manual import with_manual
 from dsbisect.cli.shown_output import shown_output
 from dsharness.errors import DsbisectError, ExitCode, UsageError
 from dsharness.paths import logs_home, unwritable_cache
@@ -68,7 +69,7 @@ def _run(application: typer.Typer) -> NoReturn:
     try:
         code = application(standalone_mode=False)
     except DsbisectError as error:
-        sys.exit(_fail(f"error: {error}", error.exit_code))
+        sys.exit(_fail(f"error: {with_manual(str(error))}", error.exit_code))
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(
             _fail(

@@ -24,6 +24,7 @@ from dsharness.yaml_files.shape import checked, read_checked, refuse_problems, s
 from dsharness.yaml_files.yaml_source import read_document
 
 NAME = "matrix.yaml"
+PACKAGED = Path(__file__).parents[1] / "data" / NAME
 HINT = "correct the file, then `dsbisect check`; docs/matrix.md has examples"
 SHAPE_HINT = "docs/matrix.md has examples; `dsbisect matrix schema` prints what a matrix may say"
 UNREAD_HINT = "name a readable file; a matrix with --matrix or $DSBISECT_MATRIX"
@@ -51,8 +52,7 @@ def find_matrix(*, folder: bool = True) -> Path:
     here = Path(NAME)
     if folder and here.exists():
         return here
-    packaged = Path(__file__).parents[1] / "data" / NAME
-    return packaged if packaged.exists() else Path(__file__).parents[3] / NAME
+    return PACKAGED if PACKAGED.exists() else Path(__file__).parents[3] / NAME
 
 
 def load_matrix(path: Path | None = None, *, folder: bool = True) -> Matrix:

@@ -39,6 +39,7 @@ from dsharness.errors import (
     UnreadableError,
     UpgradedError,
 )
+from dsharness.extras import install_command
 from dsresults.store.driver_errors import translated
 from dsresults.store.location import Location
 from dsresults.stored_value import MOST_NAMED, warn
@@ -252,7 +253,7 @@ def _engine(location: Location, lock_wait_s: float) -> Engine:
     except ImportError:
         raise StoreError(
             f"the results database {location} needs the Python package psycopg",
-            hint="pip install 'dsbisect[postgresql]', or 'dsbisect[many]' for several machines",
+            hint=install_command("postgresql"),
         ) from None
     kept = weakref.ref(engine)
     os.register_at_fork(after_in_child=lambda: _forget(kept()))

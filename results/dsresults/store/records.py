@@ -139,6 +139,12 @@ def count_samples(database: Database) -> dict[str, int]:
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
+def sample_ids(connection: Connection, start: str) -> set[str]:
+    """The ids that begin so."""
+    query = select(SAMPLES.c.id).where(SAMPLES.c.id.startswith(start, autoescape=True))
+    return set(connection.scalars(query))
+
+
 def _given_up() -> ColumnElement[bool]:
     """Whether a sample is of an attempt that was interrupted."""
     return exists().where(_of_its_turn(), TURNS.c.state == GIVEN_UP)

@@ -8,6 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 
 from dsharness.errors import ToolMissingError
+from dsharness.extras import install_command
 from dsharness.model import Campaign, Sample
 
 Cell = str | int | float | bool | None
@@ -68,7 +69,7 @@ def parquet_bytes(rows: Sequence[Mapping[str, Cell]]) -> bytes:
     except ImportError as error:
         raise ToolMissingError(
             "Parquet is written by pyarrow, which is not installed",
-            hint="pip install 'dsbisect[parquet]', or name a file that ends with .csv",
+            hint=f"{install_command('parquet')}, or name a file that ends with .csv",
         ) from error
     buffer = io.BytesIO()
     parquet.write_table(arrow.Table.from_pylist([dict(row) for row in rows]), buffer)

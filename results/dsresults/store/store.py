@@ -34,6 +34,7 @@ from dsresults.store.records import (
     find_samples,
     find_turns,
     put,
+    sample_ids,
     settle_turns,
 )
 from dsresults.store.schema import prepare
@@ -239,11 +240,16 @@ class Store:
         with self._database.looking() as connection:
             return document_ids(connection, [Campaign], DOCUMENTS.c.id.in_(ids))
 
-    def whole_id(self, start: str) -> str:
-        """The id of the one campaign or finding that begins so; the text itself if none does."""
+    def whole_id(self, start: str, *, samples: bool = False) -> str:
+        """The id of the one campaign or finding that begins so; the text itself if none does.
+
+        With ``samples`` one of them may be meant too.
+        """
         begins_so = DOCUMENTS.c.id.startswith(start, autoescape=True)
         with self._database.looking() as connection:
             ids = document_ids(connection, [Campaign, Finding], begins_so)
+            if samples:
+                ids |= sample_ids(connection, start)
         same_case = sorted(identity for identity in ids if identity.startswith(start))
         if start in same_case or not same_case:
             return start

@@ -165,7 +165,7 @@ def test_parquet_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(ToolMissingError, match="pyarrow, which is not installed") as caught:
         parquet_bytes([{"a": 1}])
-    assert "dsbisect[parquet]" in (caught.value.hint or "")
+    assert "--extra parquet" in (caught.value.hint or "")
 
 
 def test_pandas_reads_both_in_two_lines(place: Path, tmp_path: Path) -> None:

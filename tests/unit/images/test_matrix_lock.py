@@ -7,6 +7,8 @@ import pytest
 from rows import APT, DNF, KOJI, row_of
 
 from dsharness.errors import MatrixError, PackageError
+from dsharness.matrix.loader import PACKAGED
+from dsharness.paths import config_home
 from dsimages.image_set import image_key
 from dsimages.matrix_lock import (
     Locked,
@@ -148,3 +150,7 @@ def test_broken_promises_are_refused(changes, packages, said):
 def test_kept_promises_pass():
     packages = {"389-ds-base": "1-1", "freeipa-server": "4.9.9-1.fc36"}
     check_manifest(row_of(APT, versions={"freeipa": "4.9.9"}), packages)
+
+
+def test_the_programs_own_folder_gets_no_lock() -> None:
+    assert MatrixLock.of_matrix(PACKAGED).path.parent == config_home()

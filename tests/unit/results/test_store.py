@@ -139,6 +139,12 @@ def test_the_beginning_of_an_id_is_enough_where_it_is_the_only_one(store: Store)
         store.whole_id("ab")
 
 
+def test_the_beginning_of_a_samples_id_is_enough_where_samples_are_asked_for(store: Store) -> None:
+    store.put(sample("s-1234"))
+    assert store.whole_id("s-12", samples=True) == "s-1234"
+    assert store.whole_id("s-12") == "s-12"
+
+
 def test_an_unknown_campaign_cannot_be_answered(store: Store) -> None:
     with pytest.raises(StoreError, match="has no campaign 'c-404'"):
         store.finish_campaign("c-404", BOUNDARY, "2026-11-21T13:00:00Z")

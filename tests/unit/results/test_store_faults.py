@@ -179,7 +179,7 @@ def test_postgresql_without_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError) as caught:
         Store.open("postgresql://ann:s3cret@h/lab")
-    assert "'dsbisect[postgresql]'" in caught.value.hint
+    assert "--extra postgresql" in caught.value.hint
     assert "s3cret" not in str(caught.value)
 
 
