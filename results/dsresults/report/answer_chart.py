@@ -61,9 +61,9 @@ def _chances(picture: Picture) -> Iterator[Element]:
 
 def _edge_mark(picture: Picture) -> Iterator[Element]:
     if edge := picture.edge:
-        yield line(edge.x, AREA.top - 25, edge.x, picture.foot, "boundary")
+        yield line(edge.x, AREA.top - 29, edge.x, picture.foot, "boundary")
         x = edge.x + (6 if edge.label_side == "start" else -6)
-        yield label(x, AREA.top - 14, edge.label, "boundary-label", edge.label_side)
+        yield label(x, AREA.top - 18, edge.label, "boundary-label", edge.label_side)
 
 
 def _drawn_place(picture: Picture, place: Place) -> Element:
