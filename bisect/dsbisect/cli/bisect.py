@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from dsbisect.cli.bisect_commits import bisect_commits
+from dsbisect.cli.sought_load import RowsCircumstances, ask_rows
 from dsbisect.cli.study_command import command_of
 from dsbisect.studies import Rows
 
@@ -67,5 +68,5 @@ app = typer.Typer(
 
     Example: dsbisect bisect 2.0.16..2.0.17 --repo ~/src/server --workload bind-one""",
 )
-app.command("rows")(command_of(Rows))
+app.command("rows")(command_of(Rows, RowsCircumstances, ask_rows))
 app.command("commits")(bisect_commits)

@@ -10,6 +10,7 @@ import typer
 from dsbisect.cli.common_options import (
     AsJson,
     EventLines,
+    FindLoad,
     Keep,
     MachineClass,
     MachineNumber,
@@ -22,17 +23,14 @@ from dsbisect.cli.common_options import (
     refuse_unread,
 )
 from dsbisect.cli.followed_run import follow_shared
+from dsbisect.cli.sought_load import refuse_named_load, sought_load
 from dsbisect.cli.study_command import command_of
-from dsbisect.cli.told_answers import tell_commits, tell_kept
+from dsbisect.cli.told_answers import tell_commits
 from dsbisect.commits.commits_question import Commits
 
 if TYPE_CHECKING:
     from dsbisect.commits.commit_range import Range
     from dsbisect.commits.commits_request import CommitsRequest
-    from dsbisect.commits.found_load import FoundLoad
-    from dsharness.containers.engine import Engine
-    from dsharness.model import Matrix
-    from dsresults.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +40,7 @@ class CommitsCircumstances:
     plan: Annotated[
         bool, typer.Option("--plan", help="Show candidates, builds, runs and hours; do nothing.")
     ] = False
+    find_load: FindLoad = False
     matrix: OutsideMatrix = None
     store: StorePlace = None
     output: ReportFolder = None
@@ -62,6 +61,8 @@ def ask_commits(study: Commits, around: CommitsCircumstances) -> None:
     from dsharness.matrix import load_matrix
 
     refuse_unread(around.on, around.machines, around.class_name, around.refs)
+    if around.find_load:
+        refuse_named_load("--on" if around.on else "--workload" if study.workload else "")
     scene = Scene(matrix=load_matrix(around.matrix, folder=False))
     ask = study.request(scene, keep=around.keep)
     scope = laid_range(ask)
@@ -105,7 +106,7 @@ def _search_here(
     from dsbisect.cli.search_progress import Events, Watch
     from dsbisect.commits.commits_study import CommitsResult, run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
-    from dsbisect.commits.found_load import looks_for_load
+    from dsbisect.found_load import ends_of_commits, looks_for_load
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
@@ -114,7 +115,7 @@ def _search_here(
         for note in notes:
             typer.echo(note, err=True)
         if looks_for_load(study):
-            found = _found_load(study, scope, ask.matrix, around, engine, store)
+            found = sought_load(ends_of_commits(study, scope), ask.matrix, around, engine, store)
             ask = replace(ask, workload=found.workload, metric=found.metric) if found else ask
         with Events() if around.events else Watch() as watch:
 
@@ -132,41 +133,6 @@ def _search_here(
                 so_far=tell_so_far,
             )
     tell_commits(ask.matrix, outcome, around.output, as_json=around.as_json)
-
-
-def _found_load(
-    study: Commits,
-    scope: Range,
-    matrix: Matrix,
-    around: CommitsCircumstances,
-    engine: Engine,
-    store: Store,
-) -> FoundLoad | None:
-    """Compare both ends; end with that answer where no load shows a difference.
-
-    None where nothing could be measured: the search may know more of what is between.
-    """
-    from dsbisect.cli.search_progress import Events, WatchOfLabs
-    from dsbisect.commits.found_load import compared_ends, found_load
-    from dsbisect.study_lab import Scene, ThisMachine
-
-    with Events() if around.events else WatchOfLabs() as watch:
-        watch.note("no --workload: which of the suite shows that both ends differ?")
-        lab = ThisMachine(
-            scene=Scene(matrix=matrix),  # only what is compared is read into it
-            engine=engine,
-            store=store,
-            watcher=watch,
-            keep=around.keep,
-        )
-        compared = compared_ends(study, scope, lab)
-        found = found_load(compared.answer, lab.scene)
-        if found is not None:
-            watch.note(f"{compared.text}\n{found.why}")
-    if found is None and not compared.answer.inconclusive:
-        tell_kept(compared, around.output, as_json=around.as_json)
-        raise typer.Exit
-    return found
 
 
 bisect_commits = command_of(Commits, CommitsCircumstances, ask_commits)

@@ -171,6 +171,14 @@ Inside = Annotated[
         "--inside", metavar="K", help='Measure K places inside before saying "no difference".'
     ),
 ]
+FindLoad = Annotated[
+    bool,
+    typer.Option(
+        "--find-load",
+        help="Compare both ends under the suite first, and search with the load that shows soonest "
+        "what differs. Of commits this is so unless a --workload is named.",
+    ),
+]
 EveryStep = Annotated[bool, typer.Option("--all", help="Keep searching for a second step.")]
 Profiled = Annotated[
     bool,

@@ -365,7 +365,8 @@ class Bayes:
         if choice is None:
             return OTHERS
         runs = 1 + _remaining(beliefs, choice, self.certainty)
-        return f"about {runs} more runs ({runs * self.costs.run_s / 60:.0f} min) may settle it"
+        minutes = max(1, round(runs * self.costs.run_s / 60))
+        return f"about {runs} more runs ({minutes} min) may settle it"
 
     def _measure(self, beliefs: Beliefs, choice: NextRun) -> Wanted:
         if canary_due(beliefs):

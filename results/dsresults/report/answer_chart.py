@@ -62,8 +62,8 @@ def _chances(picture: Picture) -> Iterator[Element]:
 
 def _edge_mark(picture: Picture) -> Iterator[Element]:
     if edge := picture.edge:
-        yield line(edge.x, AREA.top - 25, edge.x, picture.foot, "boundary")
-        yield _edge_label(edge, AREA.top - 14)
+        yield line(edge.x, AREA.top - 29, edge.x, picture.foot, "boundary")
+        yield _edge_label(edge, AREA.top - 18)
     end = -math.inf
     for edge in sorted(picture.second_edges, key=lambda edge: edge.x):
         yield line(edge.x, AREA.top, edge.x, picture.foot, "boundary")

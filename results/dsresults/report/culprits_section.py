@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from dsbuilds.history.culprit import Suspect
 from dsharness.model import Provenance
@@ -26,7 +26,8 @@ from dsresults.page.page import (
 MOST_FILES, MOST_UNREAD = 20, 200
 
 
-def culprits_section(findings: CommitFindings) -> Section:
+def culprits_section(findings: CommitFindings, answered: Container[str | None]) -> Section:
+    """What is known of each commit; its size only where no sentence has ``answered`` that."""
     culprits = findings.culprits
     noun = "commit" if len(culprits) == 1 else "commits"
     title = f"The {noun} that {culprits[0].made_it}" if culprits else "No commit is to blame"
@@ -41,7 +42,7 @@ def culprits_section(findings: CommitFindings) -> Section:
                 f"{significant(findings.seconds / 60)} minutes"
             ),
             *([] if culprits else [Paragraph(words=findings.whole.summary, kind="headline")]),
-            *(part for culprit in culprits for part in _culprit(culprit)),
+            *(part for culprit in culprits for part in _culprit(culprit, answered)),
             *(
                 [_compared("Both ends, in several builds", [findings.ends_compared])]
                 if findings.ends_compared
@@ -53,19 +54,34 @@ def culprits_section(findings: CommitFindings) -> Section:
     )
 
 
-def _culprit(culprit: Culprit) -> Iterator[Content]:
+def _culprit(culprit: Culprit, answered: Container[str | None]) -> Iterator[Content]:
     several = len(culprit.suspects)
-    told_apart = f"One of {several} commits: they cannot be told apart" if several > 1 else ""
+    told_apart = f"One of {several} commits: they cannot be answered apart" if several > 1 else ""
     suspects = [part for suspect in culprit.suspects for part in _suspect(suspect)]
     yield Card(
         kind=culprit.boundary.direction,
         headline=told_apart,
-        parts=(*suspects, culprit.boundary.summary),
+        parts=(
+            *suspects,
+            *([] if culprit.boundary.after in answered else [culprit.boundary.summary]),
+            *map(strong, _proved(culprit)),
+        ),
     )
     if culprit.proof:
         yield _compared("Proof", culprit.proof)
     if culprit.backports:
         yield _compared("On other branches", culprit.backports)
+
+
+def _proved(culprit: Culprit) -> Iterator[str]:
+    if culprit.proof:
+        yield {
+            True: "Proved: the comparisons below support it.",
+            False: "NOT PROVED: the comparisons below contradict the search.",
+            None: "Not proved: clean builds of both sides could not be answered apart.",
+        }[culprit.proved]
+    if culprit.only_in_good:
+        yield "Made after the branches have parted: good has it, bad does not."
 
 
 def _suspect(commit: Suspect) -> Iterator[Content]:

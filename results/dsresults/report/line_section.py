@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import LATENCY, LATENCY_P99
 from dsharness.model import NO_DIFFERENCE, Boundary
 from dsresults.compare import comparison_table
@@ -28,13 +27,12 @@ from dsresults.compare.usage_courses import usage_charts
 from dsresults.explainers import read_back, shown_columns
 from dsresults.number_text import (
     capital,
+    chance_text,
     counted,
     figure,
     interval_text,
     milliseconds,
-    second_steps,
     significant,
-    sized,
     whole,
 )
 from dsresults.page import page
@@ -62,8 +60,11 @@ from dsresults.page.page import (
 from dsresults.reasons.reason import Reason
 from dsresults.report.report_data import Section, repeat_command
 
+MOST_ALSO = 6  # candidates of a second step that are named
 
-def line_section(section: Section, number: int) -> page.Section:
+
+def line_section(section: Section, number: int, names: Mapping[str, str]) -> page.Section:
+    """One line; ``names`` say more of a commit than its hash."""
     comparison = section.comparison
     settings = f", {comparison.settings_title}" if comparison.settings_title else ""
     decider = comparison.decider.label
@@ -74,7 +75,7 @@ def line_section(section: Section, number: int) -> page.Section:
         parts=(
             note(f"Settings: {comparison.settings_id}{settings}{by}"),
             Grid(kind="answers", parts=[_answer(comparison, one) for one in comparison.columns]),
-            _table(comparison),
+            _table(comparison, names),
             *(
                 note(code(column.workload_id), f": {checks_text(column.checks)}.")
                 for column in comparison.columns
@@ -99,11 +100,10 @@ def _line(comparison: ComparisonTable) -> Iterator[Content]:
 
 def _answer(comparison: ComparisonTable, column: comparison_table.Column) -> Card:
     boundary = column.boundary
-    headline, facts = _found(comparison.decider, boundary)
+    headline, facts = _found(comparison, column)
     parts: list[Content] = [Facts(facts=facts)] if facts else []
     if boundary:
-        several = len(boundary.suspects) > 1
-        if not boundary.found or several or boundary.direction != "slower":
+        if not boundary.found:
             parts.append(note(boundary.summary))
         if boundary.unmeasured:
             missing = [(strong(name), f": {why}") for name, why in boundary.unmeasured.items()]
@@ -120,12 +120,15 @@ def _answer(comparison: ComparisonTable, column: comparison_table.Column) -> Car
     )
 
 
-def _found(decider: Metric, found: Boundary | None) -> tuple[str, dict[str, Content]]:
-    """The headline of an answer, and its facts."""
+def _found(
+    comparison: ComparisonTable, column: comparison_table.Column
+) -> tuple[str, dict[str, Content]]:
+    """The headline of an answer, and its facts; a step's headline is the page's own sentence."""
+    found = column.boundary
     if found is None:
         return "The search has not ended", {}
     if found.found:
-        return _step(decider, found)
+        return "", dict(_step(comparison, column, found))
     if found.direction != "none":
         return "No answer can be given", {}
     facts: dict[str, Content] = {}
@@ -138,30 +141,32 @@ def _found(decider: Metric, found: Boundary | None) -> tuple[str, dict[str, Cont
     return f"{capital(NO_DIFFERENCE)} found", facts
 
 
-def _step(decider: Metric, found: Boundary) -> tuple[str, dict[str, Content]]:
-    words, faster = decider.words, found.direction == "faster"
-    if words.verb:
-        said = capital(words.said(found.direction))
-        last = words.one("slower" if faster else "faster")
-        first = words.one(found.direction)
-    else:
-        said = "Fast" if faster else "Slow"
-        last, first = ("slow", "fast") if faster else ("fast", "slow")
-    late = ", at the latest" if len(found.suspects) > 1 else ""
-    facts: dict[str, Content] = {
-        f"last {last}": found.before or "",
-        f"first {first}": found.after or "",
-    }
-    if found.effect:
-        interval = quiet(interval_text(found).strip(" ()")) if found.effect_interval else ""
-        facts["effect"] = (strong(sized(words, found).rstrip(",")), " ", interval)
-    if also := [step_words for _, step_words in second_steps(words, found)]:
-        facts["second step"] = "; ".join(also)
-    facts["suspects"] = ", ".join(found.suspects) or "none"
-    return f"{said} from {found.after} on{late}", facts
+def _step(
+    comparison: ComparisonTable, column: comparison_table.Column, found: Boundary
+) -> Iterator[tuple[str, Content]]:
+    """What the sentence above does not say: how sure it is, and what else there may be."""
+    words = comparison.decider.words
+    if found.confidence is not None:
+        yield "chance that it is so", chance_text(found.confidence)
+    sides = [column.observed_of(name or "") for name in (found.before, found.after)]
+    yield "runs", ", ".join(f"{side.valid} of {side.candidate}" for side in sides)
+    if found.witness and comparison.decider.witness:
+        yield f"the {comparison.decider.witness}", found.witness
+    if len(found.suspects) > 1:
+        yield "suspects", ", ".join(found.suspects)
+    if found.also:
+        ratios = {step.after: step.ratio for step in found.steps}
+        named = (
+            f"{name} ({words.said('slower' if ratios[name] > 1 else 'faster')})"
+            if name in ratios
+            else name
+            for name in found.also[:MOST_ALSO]
+        )
+        more = " …" if len(found.also) > MOST_ALSO else ""
+        yield "a second step", f"{', '.join(named)}{more}"
 
 
-def _table(comparison: ComparisonTable) -> Table:
+def _table(comparison: ComparisonTable, names: Mapping[str, str]) -> Table:
     decider, words = comparison.decider, comparison.decider.words
     if words.verb:
         what = f"by what factor it {words.said('slower')} than the line's first end"
@@ -186,7 +191,7 @@ def _table(comparison: ComparisonTable) -> Table:
         ),
         rows=[
             (
-                _candidate(candidate),
+                _candidate(candidate, names.get(candidate.id, "")),
                 *(
                     tuple(
                         (Span(words=text.main, kind="fact"), " ", quiet(text.more or ""))
@@ -203,7 +208,7 @@ def _table(comparison: ComparisonTable) -> Table:
     )
 
 
-def _candidate(candidate: Candidate) -> Content:
+def _candidate(candidate: Candidate, known: str) -> Content:
     short = len(candidate.id) <= 24
     suite = f", {candidate.suite}" if candidate.suite else ""
     published: tuple[Content, ...] = ()
@@ -211,7 +216,7 @@ def _candidate(candidate: Candidate) -> Content:
         said = ("published: ", badge(candidate.published.verdict))
         published = (" ", Span(words=said, kind="quiet published"))
     name = Span(words=candidate.id, kind="candidate") if short else Span(words=candidate.id)
-    return (name, quiet(f"{candidate.system}{suite}"), *published)
+    return (name, quiet(known or f"{candidate.system}{suite}"), *published)
 
 
 def _figures(comparison: ComparisonTable, column: comparison_table.Column, candidate: str) -> Cell:

@@ -35,7 +35,7 @@ def render_markdown(data: ReportData) -> str:
 def _lines(data: ReportData) -> Iterator[str]:
     yield f"# {words(data.title)}"
     for section in data.sections:
-        for sentence in sentences(section.comparison):
+        for sentence in sentences(section.comparison, data.commit_names):
             yield from ("", f"**{words(sentence)}**")
     for culprit in data.commits.culprits if data.commits else ():
         yield from _culprit(culprit)

@@ -11,6 +11,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from pydantic import Field
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, CPU, RATE
 from dsharness.model import DECIDER, Fact, Machine, Sample, Value
-from dsresults.commits_result import CommitFindings
+from dsresults.commits_result import SHORT, CommitFindings
 from dsresults.compare.comparison_table import Column, ComparisonTable, Observed
 from dsresults.compare.latency_curves import OperationLatencies
 from dsresults.compare.self_checks import told
@@ -35,6 +36,9 @@ from dsresults.number_text import (
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.reason import Reason
 from dsresults.tool_steps import ToolStep
+
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
+MOST_LETTERS = 60  # of what a commit says of itself, in a sentence
 
 
 class Section(Value):
@@ -105,6 +109,21 @@ class ReportData(Value):
         return tuple(dict.fromkeys(section.comparison.decider for section in self.sections))
 
     @property
+    def commit_names(self) -> Mapping[str, str]:
+        """What is known of commits by their candidates: ``120a477cbd8c (2022-11-18, Issue …)``."""
+        culprits = self.commits.culprits if self.commits else ()
+        suspects = {
+            culprit.boundary.after or "": culprit.suspects[-1]
+            for culprit in culprits
+            if culprit.suspects
+        }
+        return {
+            name: f"{suspect.hash[:SHORT]} ({suspect.day}, "
+            f"{textwrap.shorten(suspect.subject, MOST_LETTERS, placeholder=' …')})"
+            for name, suspect in suspects.items()
+        }
+
+    @property
     def addressed(self) -> ReportData:
         """The same with the repository's address, where it has one, instead of a user's folder."""
         if self.commits is None or not self.commits.address:
@@ -155,13 +174,13 @@ def same_loads(metric: str, workloads: Iterable[str], settings: str) -> list[str
     return [*decides, *loads, "--settings", settings]
 
 
-def sentences(comparison: ComparisonTable) -> Iterator[str]:
-    """The answer of each workload, with its figure."""
+def sentences(comparison: ComparisonTable, names: Mapping[str, str] = NO_NAMES) -> Iterator[str]:
+    """The answer of each workload, with its figure; a commit is called as ``names`` says."""
     for column in comparison.columns:
-        yield f"{_answer(comparison, column)}."
+        yield f"{_answer(comparison, column, names)}."
 
 
-def _answer(comparison: ComparisonTable, column: Column) -> str:
+def _answer(comparison: ComparisonTable, column: Column, names: Mapping[str, str]) -> str:
     found, load = column.boundary, column.workload_id
     if found is None:
         return f"With {load} the search has not ended"
@@ -175,7 +194,7 @@ def _answer(comparison: ComparisonTable, column: Column) -> str:
     said = sized(words, found)
     unsure = "one of " if len(found.suspects) > 1 else ""
     named = f"{', '.join(found.suspects[:4])}{' …' if len(found.suspects) > 4 else ''}"
-    who = f"{unsure}{named}" if unsure else found.after
+    who = f"{unsure}{named}" if unsure else names.get(found.after or "", found.after)
     verb = "" if words.verb else "is "
     by = "" if words.verb or comparison.decider is COST else f" by {comparison.decider.label}"
     also = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dsharness.measure.metrics import COST
+from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import CONFIDENCE, ComparisonTable
 from dsresults.number_text import chance_text, duration, measured_between, significant, utc
 from dsresults.page.page import (
@@ -46,8 +47,11 @@ def report_page(data: ReportData) -> Page:
         parts=(
             *([_live(data.live)] if data.live else []),
             *(part for section in data.sections for part in _answer(data, section.comparison)),
-            *([culprits_section(data.commits)] if data.commits else []),
-            *(line_section(section, number) for number, section in enumerate(data.sections, 1)),
+            *([_culprits(data, data.commits)] if data.commits else []),
+            *(
+                line_section(section, number, data.commit_names)
+                for number, section in enumerate(data.sections, 1)
+            ),
             *([] if data.sections else ["No campaign has been run yet."]),
             *([profile_section(data.profiles)] if data.profiles else []),
             *([evidence_section(data)] if data.sections else []),
@@ -55,9 +59,17 @@ def report_page(data: ReportData) -> Page:
     )
 
 
+def _culprits(data: ReportData, findings: CommitFindings) -> Section:
+    """The commits; the size of one stands there where no sentence above has it."""
+    columns = (column for section in data.sections for column in section.comparison.columns)
+    answered = {column.boundary.after for column in columns if column.boundary}
+    return culprits_section(findings, answered)
+
+
 def _answer(data: ReportData, comparison: ComparisonTable) -> Iterator[Content]:
     """The answer of each load as a sentence, and as a picture."""
-    yield from (Paragraph(words=words, kind="lead") for words in sentences(comparison))
+    answers = sentences(comparison, data.commit_names)
+    yield from (Paragraph(words=words, kind="lead") for words in answers)
     if drawn := pictures(comparison, data.samples):
         yield Grid(parts=[answer_chart(picture) for picture in drawn], kind="charts")
         yield note(_reading(comparison), *_marks(drawn))

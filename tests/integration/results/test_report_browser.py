@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import struct
 from pathlib import Path
@@ -52,7 +53,8 @@ def test_the_page_that_a_browser_shows_has_each_answer_and_each_figure(tmp_path,
     assert [(one["before"], one["after"]) for one in found] == [
         ("debian-12", "debian-13"), ("debian-11", "debian-12"),
     ]  # fmt: skip
-    assert shown.texts("p", "headline") == [f"Slow from {one['after']} on" for one in found]
+    for lead, one in zip(shown.texts("p", "lead"), found, strict=True):
+        assert re.search(rf"{one['after']} is [\d.]+ times slower than {one['before']}", lead)
     (table,) = shown.all("table", "candidates")
     assert [row.all("th")[0].text.split()[0] for row in table.all("tr")[1:]] == [
         "debian-11", "debian-12", "debian-13", "debian-sid",

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from goldens import assert_golden
 from lab import ROOT
+from seen_page import seen_page
 from shipped import MATRIX
 from typer.testing import CliRunner
 from worlds import World
@@ -194,6 +195,23 @@ def test_a_repository_without_an_address_is_called_by_its_project():
     gitlab = suspect.model_copy(update={"link": f"https://gitlab.com/a/b/-/commit/{HASH}"})
     assert gitlab.repository == "https://gitlab.com/a/b"
     assert suspect.model_copy(update={"link": None}).repository == ""
+
+
+def test_a_page_of_a_commit_names_it_by_day_and_subject_and_says_its_size_once(tmp_path):
+    page = write_findings(MATRIX, CASES["found"], tmp_path).read_text(encoding="utf-8")
+    seen = seen_page(page)
+    (lead,) = seen.texts("p", "lead")
+    assert lead.startswith(
+        "With bind-one, 0123456789ab (2022-11-18, Issue 1 - more <rounds> & more"
+    )
+    (size,) = re.findall(r"is ([\d.]+ times slower)", lead)
+    cards = [card.text for card in seen.all("article")]
+    assert all(size not in card for card in cards)
+    assert "NOT PROVED: the comparisons below contradict the search." in cards[0]
+    (cell,) = [cell.text for cell in seen.all("th") if cell.text.startswith("000000000009")]
+    assert "2022-11-18" in cell
+    markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "0123456789ab (2022-11-18, Issue 1" in markdown
 
 
 def test_where_the_time_went_is_the_last_line():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dsbisect.commits.commits_question import Commits
-from dsbisect.commits.found_load import found_load, looks_for_load
+from dsbisect.found_load import found_load, looks_for_load
 from dsbisect.study_lab import Scene
 from dsharness.matrix import load_matrix
 from dsharness.model import Boundary

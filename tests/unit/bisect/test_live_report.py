@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_it_ends_with_the_answer(store, tmp_path):
     text = page.read_text("utf-8")
     assert str(page) in said[0]
     assert "refresh" not in text
-    assert "Slow from debian-13 on" in text
+    assert re.search(r"debian-13 is [\d.]+ times slower than debian-12", text)
 
 
 def test_nothing_that_runs_is_one_clear_error(store, tmp_path):

@@ -9,6 +9,7 @@ from dsbisect.cli.common_options import DEFAULT_METRIC
 from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_question import Commits
 from dsbisect.comparison_question import Compare
+from dsbisect.studies import Rows
 from dsbisect.study_answers import StudyAnswer, answered
 from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.model import Boundary, Workload
@@ -35,12 +36,12 @@ def looks_for_load(study: Commits) -> bool:
     return not (named or study.fixes or study.edits or study.patches)
 
 
-def compared_ends(study: Commits, scope: Range, lab: ThisMachine) -> StudyAnswer:
-    """Return both ends under every load of the suite; what the store has is not measured again."""
+def ends_of_commits(study: Commits, scope: Range) -> Compare:
+    """Return what is asked of both ends of a range."""
     first, second = study.ends
     if scope.repository.revision(first) != scope.good:  # they were swapped
         first, second = second, first
-    asked = Compare(
+    return Compare(
         first=first,
         second=second,
         repository=study.repository,
@@ -49,6 +50,22 @@ def compared_ends(study: Commits, scope: Range, lab: ThisMachine) -> StudyAnswer
         margin=MARGIN_PCT,
         max_runs=MAX_RUNS,
     )
+
+
+def ends_of_rows(study: Rows, scene: Scene) -> Compare:
+    """Return what is asked of both ends of a series."""
+    line = study.request(scene).lines[0]
+    return Compare(
+        first=line[0],
+        second=line[-1],
+        settings=study.settings,
+        margin=MARGIN_PCT,
+        max_runs=MAX_RUNS,
+    )
+
+
+def compared_ends(asked: Compare, lab: ThisMachine) -> StudyAnswer:
+    """Return both ends under every load of the suite; what the store has is not measured again."""
     findings = reversed(lab.store.findings("compare"))
     earlier = (StudyAnswer.of(finding) for finding in findings)
     return next((kept for kept in earlier if kept.study == asked), None) or answered(asked, lab)
