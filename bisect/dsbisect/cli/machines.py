@@ -148,6 +148,7 @@ def machines(
     """
     context.obj = on
     if context.invoked_subcommand is not None:
+        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
         return
     from dsmany.fleet import fleet_of, told_abilities
 
