@@ -101,18 +101,15 @@ class FoundStep:
         return self.column.workload.operation if self.column.workload else "an operation"
 
     @property
-    def known(self) -> tuple[Reason, ...]:
+    def fitting_changes(self) -> tuple[Reason, ...]:
         """Known changes of the product that fit: at this place, or named by the commit."""
-        place = next(
-            (
-                place
-                for place in places(self.comparison)
-                if (place.before, place.after) == self.names
-            ),
-            None,
+        reasons = (
+            reason
+            for place in places(self.comparison)
+            if (place.before, place.after) == self.names
+            for reason in explanation.known_changes(place)
         )
-        fitting = explanation.known_changes(place) if place else ()
-        return (*fitting, *self._named())
+        return (*reasons, *self._named())
 
     def _named(self) -> Iterator[Reason]:
         """What the suspects' subjects call their issues."""
