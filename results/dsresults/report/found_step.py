@@ -102,18 +102,20 @@ class FoundStep:
 
     @property
     def fitting_changes(self) -> tuple[Reason, ...]:
-        """Known changes of the product that fit: at this place, or named by the commit."""
+        """Known changes of CPU time that fit at this place, and issues that the commit names."""
         reasons = (
             reason
             for place in places(self.comparison)
             if (place.before, place.after) == self.names
+            and self.comparison.metric in explanation.BY_CPU_TIME
             for reason in explanation.known_changes(place)
         )
         return (*reasons, *self._named())
 
     def _named(self) -> Iterator[Reason]:
         """What the suspects' subjects call their issues."""
-        name = self.sides[1].product
+        products = (candidate.product for candidate in self.comparison.candidates)
+        name = next(filter(None, products), None)
         if name is None or self.culprit is None:
             return
         facts = product(name)
