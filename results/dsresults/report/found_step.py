@@ -101,22 +101,21 @@ class FoundStep:
         return self.column.workload.operation if self.column.workload else "an operation"
 
     @property
-    def known(self) -> tuple[Reason, ...]:
-        """Known changes of the product that fit: at this place, or named by the commit."""
-        place = next(
-            (
-                place
-                for place in places(self.comparison)
-                if (place.before, place.after) == self.names
-            ),
-            None,
+    def fitting_changes(self) -> tuple[Reason, ...]:
+        """Known changes of CPU time that fit at this place, and issues that the commit names."""
+        reasons = (
+            reason
+            for place in places(self.comparison)
+            if (place.before, place.after) == self.names
+            and self.comparison.metric in explanation.BY_CPU_TIME
+            for reason in explanation.known_changes(place)
         )
-        fitting = explanation.known_changes(place) if place else ()
-        return (*fitting, *self._named())
+        return (*reasons, *self._named())
 
     def _named(self) -> Iterator[Reason]:
         """What the suspects' subjects call their issues."""
-        name = self.sides[1].product
+        products = (candidate.product for candidate in self.comparison.candidates)
+        name = next(filter(None, products), None)
         if name is None or self.culprit is None:
             return
         facts = product(name)

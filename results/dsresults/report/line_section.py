@@ -208,7 +208,7 @@ def _table(comparison: ComparisonTable, names: Mapping[str, str]) -> Table:
     )
 
 
-def _candidate(candidate: Candidate, known: str) -> Content:
+def _candidate(candidate: Candidate, description: str) -> Content:
     short = len(candidate.id) <= 24
     suite = f", {candidate.suite}" if candidate.suite else ""
     published: tuple[Content, ...] = ()
@@ -216,7 +216,7 @@ def _candidate(candidate: Candidate, known: str) -> Content:
         said = ("published: ", badge(candidate.published.verdict))
         published = (" ", Span(words=said, kind="quiet published"))
     name = Span(words=candidate.id, kind="candidate") if short else Span(words=candidate.id)
-    return (name, quiet(known or f"{candidate.system}{suite}"), *published)
+    return (name, quiet(description or f"{candidate.system}{suite}"), *published)
 
 
 def _figures(comparison: ComparisonTable, column: comparison_table.Column, candidate: str) -> Cell:

@@ -87,7 +87,7 @@ def upstream_issue(
 
 
 def _described(step: FoundStep) -> Iterator[str]:
-    for number, reason in enumerate(step.known):
+    for number, reason in enumerate(step.fitting_changes):
         begin = "" if number else "This may be known already. "
         yield from (f"{begin}{words(reason.text)} {' '.join(reason.links)}".rstrip(), "")
     before, after = step.sides

@@ -156,14 +156,22 @@ def test_the_page_and_its_json(case, tmp_path):
         assert data["commits"]["culprits"][0]["proof"][0]["builds"][0]["clean"] is True
 
 
-def upstream(repository="/home/me/secret/clone"):
+def upstream(repository="/home/me/secret/clone", subject=""):
     """The issue of a search of 3.2.0 to 3.2.1 under a load of another size, in a user's folder."""
     found = CASES["found"]
+    (culprit,) = found.findings.culprits
+    suspect = culprit.suspects[0].model_copy(update={"subject": subject} if subject else {})
+    culprits = (culprit.model_copy(update={"suspects": (suspect,)}),)
     load = find_workload(MATRIX, "search-candidates@100000")
     samples = (s.model_copy(update={"workload": load}) for s in found.samples)
     images = (i.model_copy(update={"product": "389-ds"}) for i in found.images.values())
     findings = found.findings.model_copy(
-        update={"repository": repository, "good_name": "3.2.0", "bad_name": "3.2.1"}
+        update={
+            "repository": repository,
+            "good_name": "3.2.0",
+            "bad_name": "3.2.1",
+            "culprits": culprits,
+        }
     )
     asked = replace(
         found, findings=findings, samples=tuple(samples), images={i.candidate_id: i for i in images}
@@ -186,6 +194,21 @@ def test_an_issue_of_a_commit_names_releases_and_each_request_and_no_folder():
     assert "of 100,000 users" in issue.body
     for request in find_workload(MATRIX, "search-candidates").requests:
         assert request.filter in issue.body
+
+
+@pytest.mark.parametrize(
+    ("subject", "first"),
+    [
+        ("Issue 6269 - more rounds", "issue 6269: the Rust schemes' default went from 10,000 to"),
+        ("Issue #7001 - a cache (#7002)", "The commit is part of 389-ds issue 7001."),
+        ("faster 389 in 3.2.1", ""),
+    ],
+)
+def test_an_issue_names_the_issue_that_the_commit_is_part_of_first(subject, first):
+    (line, *_) = upstream(subject=subject).body.splitlines()[2:]
+    assert line.startswith("This may be known already. ") == bool(first)
+    assert first in line.replace("\u2060", "").replace("\\", "")
+    assert ("389-ds-base/issues/" in line) == bool(first)
 
 
 def test_a_repository_without_an_address_is_called_by_its_project():

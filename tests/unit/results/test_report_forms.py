@@ -198,6 +198,15 @@ def test_an_issue_says_first_what_is_known_and_leaves_nothing_out():
     assert "/cache" not in body
 
 
+def test_what_is_known_of_cpu_time_says_nothing_of_a_latency():
+    slow = replace(DEBIAN["debian-13"], waiting=9)
+    rows = {"debian-12": DEBIAN["debian-12"], "debian-13": slow}
+    assert "may be known" in upstream_issue(reported(rows, ("bind-one",))).body
+    assert (
+        "may be known" not in upstream_issue(reported(rows, ("bind-one",), metric="latency")).body
+    )
+
+
 def test_an_issue_has_lines_of_the_log_of_both_sides():
     data = reported(DEBIAN)
     campaign = data.sections[0].comparison.columns[0].campaign_id
