@@ -11,7 +11,7 @@ from enum import StrEnum
 from string import Formatter
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from dsharness.model.value import Value
 
@@ -93,11 +93,15 @@ class Window(Value):
 
 
 class LdapStep(Value):
-    """A request, and what its answer must be.
+    """A request, and what its answer must be."""
 
-    ``PLACES`` says what ``{user}`` and others are in its texts. ``{nobodies:300}`` are so many
-    parts of a filter that find nobody.
-    """
+    model_config = ConfigDict(
+        json_schema_extra={
+            "description": "A request, and what its answer must be. In its texts "
+            + "; ".join(f"{{{place}}} is {meaning}" for place, meaning in PLACES.items())
+            + ". {nobodies:300} are so many parts of a filter that find nobody."
+        }
+    )
 
     kind: RequestKind = RequestKind.SEARCH
     base: Template = Field(default="{people}", description="where it searches, or the entry")
