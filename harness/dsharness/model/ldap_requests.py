@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from string import Formatter
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from dsharness.model.value import Value
 
@@ -92,16 +92,20 @@ class Window(Value):
     entries: int = Field(ge=1, lt=1 << 31)
 
 
+def _with_places(schema: dict[str, Any], kind: type[BaseModel]) -> None:
+    """Describe what its texts may hold, once: in the schema of a step."""
+    if kind is LdapStep:
+        places = "; ".join(f"``{{{place}}}`` is {meaning}" for place, meaning in PLACES.items())
+        schema["description"] += (
+            f"\n\nIn its texts {places}. ``{{nobodies:300}}`` are so many parts of a filter that "
+            "find nobody."
+        )
+
+
 class LdapStep(Value):
     """A request, and what its answer must be."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "description": "A request, and what its answer must be. In its texts "
-            + "; ".join(f"{{{place}}} is {meaning}" for place, meaning in PLACES.items())
-            + ". {nobodies:300} are so many parts of a filter that find nobody."
-        }
-    )
+    model_config = ConfigDict(json_schema_extra=_with_places)
 
     kind: RequestKind = RequestKind.SEARCH
     base: Template = Field(default="{people}", description="where it searches, or the entry")
