@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dsbisect.cli.common_options import DEFAULT_METRIC
 from dsbisect.commits.commit_range import Range
 from dsbisect.commits.commits_question import Commits
+from dsbisect.compare_study import SIDES
 from dsbisect.comparison_question import Compare
 from dsbisect.studies import Rows
 from dsbisect.study_answers import StudyAnswer, answered
@@ -64,11 +65,16 @@ def ends_of_rows(study: Rows, scene: Scene) -> Compare:
     )
 
 
-def compared_ends(asked: Compare, lab: ThisMachine) -> StudyAnswer:
-    """Return both ends under every load of the suite; what the store has is not measured again."""
-    findings = reversed(lab.store.findings("compare"))
-    earlier = (StudyAnswer.of(finding) for finding in findings)
-    return next((kept for kept in earlier if kept.study == asked), None) or answered(asked, lab)
+def compared_ends(comparison: Compare, lab: ThisMachine) -> StudyAnswer:
+    """Return both ends under every load of the suite; of the same commits, as it was answered."""
+    sources = comparison.made(lab.scene)  # HEAD may be another one than it was
+    if sources is not None:
+        sides = sources.sides.model_dump(mode="json")
+        for finding in reversed(lab.store.findings("compare")):
+            kept = StudyAnswer.of(finding)
+            if kept.study == comparison and kept.record.looks.get(SIDES) == sides:
+                return kept
+    return answered(comparison, lab)
 
 
 def found_load(compared: ComparedLoads, scene: Scene) -> FoundLoad | None:

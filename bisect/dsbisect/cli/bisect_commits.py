@@ -115,8 +115,8 @@ def _search_here(
         for note in notes:
             typer.echo(note, err=True)
         if looks_for_load(study):
-            found = sought_load(ends_of_commits(study, scope), ask.matrix, around, engine, store)
-            ask = replace(ask, workload=found.workload, metric=found.metric) if found else ask
+            load = sought_load(ends_of_commits(study, scope), ask.matrix, around, engine, store)
+            ask = replace(ask, workload=load.workload, metric=load.metric) if load else ask
         with Events() if around.events else Watch() as watch:
 
             def tell_so_far(known: CommitsResult) -> None:

@@ -39,7 +39,7 @@ class HowTold(Protocol):
 
 
 def sought_load(
-    asked: Compare, matrix: Matrix, around: HowTold, engine: Engine, store: Store
+    comparison: Compare, matrix: Matrix, around: HowTold, engine: Engine, store: Store
 ) -> FoundLoad | None:
     """Compare both ends; end with that answer where no load shows a difference.
 
@@ -58,14 +58,14 @@ def sought_load(
             watcher=watch,
             keep=around.keep,
         )
-        compared = compared_ends(asked, lab)
-        found = found_load(compared.answer, lab.scene)
-        if found is not None:
-            watch.note(f"{compared.text}\n{found.why}")
-    if found is None and not compared.answer.inconclusive:
+        compared = compared_ends(comparison, lab)
+        load = found_load(compared.answer, lab.scene)
+        if load is not None:
+            watch.note(f"{compared.text}\n{load.why}")
+    if load is None and not compared.answer.inconclusive:
         tell_kept(compared, around.output, as_json=around.as_json)
         raise typer.Exit
-    return found
+    return load
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +92,13 @@ def _with_load(study: Rows, around: RowsCircumstances) -> Rows:
 
     refuse_named_load("--on" if around.on else "--workload" if study.workload else "")
     scene = Scene(matrix=load_matrix(around.matrix))
-    asked = ends_of_rows(study, scene)
-    scene.refuse_impossible(asked)
+    comparison = ends_of_rows(study, scene)
+    scene.refuse_impossible(comparison)
     with Store.open(around.store) as store:
-        found = sought_load(asked, scene.matrix, around, detect(), store)
-    if found is None:
+        load = sought_load(comparison, scene.matrix, around, detect(), store)
+    if load is None:
         return study
-    return study.model_copy(update={"workload": (found.workload.named,), "metric": found.metric})
+    return study.model_copy(update={"workload": (load.workload.named,), "metric": load.metric})
 
 
 def refuse_named_load(option: str) -> None:

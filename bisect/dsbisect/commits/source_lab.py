@@ -141,10 +141,10 @@ class LabAnswers:
         earlier = next(reversed(order.answers), None)
         if earlier is None or earlier.boundary is None:
             return None
-        resting = (
+        findings = (
             finding for finding in self.store.findings("commits") if earlier.id in finding.campaigns
         )
-        if not all(self.every and value_of(CommitFindings, finding).left for finding in resting):
+        if not all(self.every and value_of(CommitFindings, finding).left for finding in findings):
             return None
         self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
         self.watcher.answered(earlier.boundary)

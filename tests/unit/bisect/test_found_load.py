@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from dsbisect.commits.commits_question import Commits
-from dsbisect.found_load import found_load, looks_for_load
+from dsbisect.compare_study import SIDES
+from dsbisect.compared_sources import ComparedSides
+from dsbisect.comparison_question import Compare
+from dsbisect.found_load import compared_ends, found_load, looks_for_load
+from dsbisect.study_answers import StudyRecord
 from dsbisect.study_lab import Scene
 from dsharness.matrix import load_matrix
-from dsharness.model import Boundary
+from dsharness.model import Boundary, Finding
 from dsresults.compare.compared_loads import ComparedLoad, ComparedLoads
+from dsresults.store import Store
 
 SCENE = Scene(matrix=load_matrix(None, folder=False))
 
@@ -76,3 +85,25 @@ def test_none_is_looked_for_where_ends_are_changed_or_the_load_is_named() -> Non
     )
     for words in named:
         assert not looks_for_load(asked.model_copy(update=words))
+
+
+@pytest.mark.parametrize(("names", "again"), [(("a", "b"), False), (("a", "c"), True)])
+def test_an_earlier_comparison_counts_for_the_same_commits_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str], again: bool
+) -> None:
+    comparison = Compare(first="1.0", second="HEAD", repository=".")
+    sides = ComparedSides(names=("a", "b"), titles=("1.0", "HEAD"))
+    record = StudyRecord(
+        study=comparison.model_dump(mode="json"), title="", session="", workloads={}, campaigns=(),
+        failures={}, looks={SIDES: sides.model_dump(mode="json")},
+        answer=compared(load("modify", "none", 1.0, 1.05, 6)).model_dump(mode="json"),
+    )  # fmt: skip
+    measured: list[Compare] = []
+    monkeypatch.setattr("dsbisect.found_load.answered", lambda study, _: measured.append(study))
+    with Store.open(tmp_path / "s.db") as store:
+        store.put(Finding.now("compare", record, title="", answer=""))
+        now = SimpleNamespace(sides=sides.model_copy(update={"names": names}))
+        scene = Scene(matrix=SCENE.matrix, opened={"made": now})
+        lab: Any = SimpleNamespace(scene=scene, store=store)
+        compared_ends(comparison, lab)
+    assert (measured == [comparison]) == again
