@@ -112,7 +112,7 @@ def shown(url: str, users: int, least: int) -> dict[str, Any]:
 
 def is_of_neighbours(objection: str) -> bool:
     """Whether other work on this machine took the load's CPU: another test may build an image."""
-    return "had too little CPU" in objection
+    return "had too little CPU" in objection or "began half of its operations more" in objection
 
 
 def test_a_second_worker_adds_its_rate(folder: Path) -> None:
@@ -193,8 +193,9 @@ def test_an_address_is_asked_for_the_binds_that_were_said(
         before = instance.look()
         done = dsbisect(folder, *ask)
         after = instance.look()
-        assert done.returncode == 0, done.stderr + done.stdout
+        assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr + done.stdout
         load = figures(done.stdout)
+        assert all(map(is_of_neighbours, load.objections)), done.stdout
         assert load.errors == {}
         assert 72 < load.operations <= 144  # of a worker that had no CPU, whole seconds count
         assert [each.kind for each in load.kinds] == ["connect+bind"]
