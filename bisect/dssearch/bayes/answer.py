@@ -86,7 +86,7 @@ def _named(beliefs: Beliefs, certainty: Certainty) -> Boundary:
     comparison = (
         f"{'it ' if words.verb else ''}{words.said(word, _times(size))} than {before}"
         f"{'' if words.verb else _by_metric(beliefs.decider)} "
-        f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}"
+        f"({certainty.level:.0%} interval {_from_to(least, most)}"
         if counts is None
         else f"{from_to(counts)} after {before} "
         f"({certainty.level:.0%} intervals {count_intervals(counts)}"
@@ -140,7 +140,7 @@ def _either(beliefs: Beliefs, certainty: Certainty, gaps: tuple[int, int]) -> Bo
     summary = (
         f"{first} or {after} is the first {words.one(word)}, and no run tells which: "
         f"{after} {itself}{words.said(word, _times(size))} than {before} "
-        f"({certainty.level:.0%} interval {_times(least)} to {_times(most)}; chance {chance:.1%}), "
+        f"({certainty.level:.0%} interval {_from_to(least, most)}; chance {chance:.1%}), "
         f"and {first} between them {itself}{_sized(beliefs, alone, lasts=False)}"
     )
     return beliefs.boundary(
@@ -176,7 +176,7 @@ def _contradiction(opinion: Word | None, apart: RateDifference | None, beliefs: 
     low, high = (math.exp(apart.size + sign * CLEAR * apart.error) for sign in (-1, 1))
     return (
         f"{beliefs.witness.metric.label} contradicts: by it {_times(math.exp(apart.size))} "
-        f"the time per operation ({_times(low)} to {_times(high)})"
+        f"the time per operation ({_from_to(low, high)})"
     )
 
 
@@ -401,6 +401,10 @@ def _listed(names: tuple[str, ...]) -> str:
     if len(names) <= 4:
         return ", ".join(names)
     return f"{names[0]} to {names[-1]} ({len(names)})"
+
+
+def _from_to(low: float, high: float) -> str:
+    return f"{_times(low).removesuffix(' times')} to {_times(high)}"
 
 
 def _times(value: float) -> str:
