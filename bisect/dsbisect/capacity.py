@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dsharness.errors import InconclusiveError, UsageError
-from dsharness.measure.gate import starved
+from dsharness.measure.gate import is_fed
 from dsharness.measure.metrics import LATENCY, RATE, find_metric, refuse_unfit
 from dsharness.model import LdaploadWorkload, Sample, Workload
 from dsresults.compare.load_levels import refusal
@@ -25,11 +25,6 @@ Counts = Callable[[Sample], bool]  # whether a run is one of those that were ask
 
 def is_valid(sample: Sample) -> bool:
     return sample.valid
-
-
-def is_fed(sample: Sample) -> bool:
-    """Whether its rate is the row's: it is valid, and nobody waited for a CPU that others had."""
-    return sample.valid and not starved(sample)
 
 
 class Runs(Protocol):

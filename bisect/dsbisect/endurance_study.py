@@ -6,11 +6,12 @@ An interrupted one begins again: its server has ended.
 
 from __future__ import annotations
 
-from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop, is_fed, rounded_rate
+from dsbisect.capacity import CAPACITY_RUNS, Capacity, closed_loop, rounded_rate
 from dsbisect.levels_study import at_rate
 from dsbisect.studies import Endurance
 from dsbisect.study_lab import Lab
 from dsharness.errors import UsageError
+from dsharness.measure.gate import is_fed
 from dsharness.model import LdaploadWorkload, Workload
 from dsresults.compare.endured_phases import Endurance as Endured
 from dsresults.compare.endured_phases import endurance_of, endured_phase

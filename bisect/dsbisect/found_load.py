@@ -42,27 +42,24 @@ def ends_of_commits(study: Commits, scope: Range) -> Compare:
     first, second = study.ends
     if scope.repository.revision(first) != scope.good:  # they were swapped
         first, second = second, first
-    return Compare(
-        first=first,
-        second=second,
+    return _of_ends(
+        first,
+        second,
+        settings=study.settings,
         repository=study.repository,
         toolchain=study.toolchain,
-        settings=study.settings,
-        margin=MARGIN_PCT,
-        max_runs=MAX_RUNS,
     )
 
 
 def ends_of_rows(study: Rows, scene: Scene) -> Compare:
     """Return what is asked of both ends of a series."""
     line = study.request(scene).lines[0]
-    return Compare(
-        first=line[0],
-        second=line[-1],
-        settings=study.settings,
-        margin=MARGIN_PCT,
-        max_runs=MAX_RUNS,
-    )
+    return _of_ends(line[0], line[-1], settings=study.settings)
+
+
+def _of_ends(first: str, second: str, **words: str | None) -> Compare:
+    known = {"first": first, "second": second, "margin": MARGIN_PCT, "max_runs": MAX_RUNS}
+    return Compare.model_validate({**known, **words})
 
 
 def compared_ends(comparison: Compare, lab: ThisMachine) -> StudyAnswer:

@@ -14,11 +14,11 @@ from dsbisect.capacity import (
     capacities,
     closed_loop,
     connections_for,
-    is_fed,
     rounded_rate,
 )
 from dsbisect.studies import Levels
 from dsbisect.study_lab import Lab
+from dsharness.measure.gate import is_fed
 from dsharness.model import LdaploadWorkload, Sample
 from dsresults.compare.load_levels import LoadLevel, LoadLevels, RowLevels, level_of
 from dsresults.number_text import significant

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dsbisect.capacity import Counts, is_fed, is_valid
+from dsbisect.capacity import Counts, is_valid
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.machine.host import session_id
+from dsharness.measure.gate import is_fed
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import find_metric
 from dsharness.model import Campaign, CampaignKind, Image, Sample, Workload

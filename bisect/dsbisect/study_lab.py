@@ -27,6 +27,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError
 from dsharness.matrix import find_row, find_series, find_settings, find_workload
 from dsharness.matrix.series_graph import chains
+from dsharness.measure.gate import is_fed
 from dsharness.measure.metrics import find_metric
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemName, Value, Workload
@@ -357,9 +358,7 @@ class AnsweredRuns:
     def in_turn(
         self, loads: Sequence[tuple[Workload, Sequence[str]]], number: int
     ) -> list[list[Sample]]:
-        asks = [
-            partial(self.valid, load, rows, number, counts=capacity.is_fed) for load, rows in loads
-        ]
+        asks = [partial(self.valid, load, rows, number, counts=is_fed) for load, rows in loads]
         return list(self.lab.together(asks))
 
     def stretch(self, load: Workload, row: str, number: int, later: int = 0) -> list[Sample]:

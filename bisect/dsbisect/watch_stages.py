@@ -99,6 +99,9 @@ class SearchStages(Watcher):
     def preparing(self, row: str, news: str) -> None:
         self.watcher.preparing(row, news)
 
+    def note(self, text: str) -> None:
+        self.watcher.note(text)
+
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self.watcher.begin(rows, questions)
 

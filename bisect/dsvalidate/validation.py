@@ -134,8 +134,6 @@ COMMON_S, WORKLOAD_S = 1260.0, 200.0
 class ValidationListener(StepListener, Watcher, Protocol):
     """Receives what steps and labs do."""
 
-    def note(self, text: str) -> None: ...
-
 
 @dataclass(frozen=True, kw_only=True)
 class Validated:

@@ -175,6 +175,11 @@ class CommitFindings(Value):
         return lines and f"another step may lie in {lines}: `--all` looks for it"
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know: what is left, and the notes."""
+        return tuple(filter(None, (self.left_text, *self.notes)))
+
+    @property
     def title(self) -> str:
         """``NAME 3.1.1 to 3.1.2``."""
         project = self.project or self.repository.rstrip("/").rpartition("/")[2]

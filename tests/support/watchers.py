@@ -47,5 +47,8 @@ class RecordingWatcher(Watcher):
     def preparing(self, row: str, news: str) -> None:
         self._record("preparing", row, news)
 
+    def note(self, text: str) -> None:
+        self._record("note", text)
+
     def begin(self, rows: Sequence[str], questions: int) -> None:
         self._record("begin", rows, questions)

@@ -25,8 +25,6 @@ class ClaimsWatcher(Watcher, Protocol):
 
     def judged(self, claim: ClaimAnswer) -> None: ...
 
-    def note(self, text: str) -> None: ...
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimsLab:

@@ -28,20 +28,19 @@ def _of_commits(args: Sequence[str]) -> bool:
     """With a repository, or in one that has the ends: its own matrix is never asked for that."""
     if next(_values(args, "--repo"), None) is not None:
         return True
-    ends = {
-        end
-        for word in (args[0] if ".." in args[0] else "", *_values(args, "--good", "--bad"))
-        for end in word.replace("...", "..").split("..")
-        if end
-    }
+    ends = tuple(filter(None, _values(args, "--good", "--bad")))
+    is_range = ".." in args[0]
     here = Path.cwd()
-    if not ends or not any((folder / ".git").exists() for folder in (here, *here.parents)):
+    in_clone = any((folder / ".git").exists() for folder in (here, *here.parents))
+    if not in_clone or not (ends or is_range):
         return False
     from dsbuilds.history.repository import Repository
+    from dsbuilds.history.revision import ends_of
     from dsharness.errors import SourceError
 
     try:
         repository = Repository.open(".")
+        ends += ends_of(args[0]) if is_range else ()
         return all(map(repository.revision, ends))
     except SourceError:
         return False

@@ -24,7 +24,7 @@ from dsbisect.cli.common_options import (
 )
 from dsbisect.cli.followed_run import follow_shared
 from dsbisect.cli.sought_load import refuse_named_load, sought_load
-from dsbisect.cli.study_command import command_of
+from dsbisect.cli.study_command import Circumstances, command_of
 from dsbisect.cli.told_answers import tell_commits
 from dsbisect.commits.commits_question import Commits
 
@@ -51,6 +51,17 @@ class CommitsCircumstances:
     refs: Refs = ""
     events: EventLines = False
     as_json: AsJson = False
+
+    @property
+    def of_studies(self) -> Circumstances:
+        """Those of them that every study has, on this machine."""
+        return Circumstances(
+            store=self.store,
+            output=self.output,
+            keep=self.keep,
+            events=self.events,
+            as_json=self.as_json,
+        )
 
 
 def ask_commits(study: Commits, around: CommitsCircumstances) -> None:
@@ -107,31 +118,34 @@ def _search_here(
     from dsbisect.commits.commits_study import CommitsResult, run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
     from dsbisect.found_load import ends_of_commits, looks_for_load
+    from dsbisect.study_lab import Scene
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
     engine = detect()
-    with Store.open(around.store, folder=outside(ask.repository)) as store:
+    if looks_for_load(study):
+        scene = Scene(matrix=ask.matrix)  # only what is compared is read into it
+        load = sought_load(ends_of_commits(study, scope), scene, around.of_studies, notes)
+        ask = replace(ask, workload=load.workload, metric=load.metric) if load else ask
+        notes = ()
+    place = Store.open(around.store, folder=outside(ask.repository))
+    with place as store, Events() if around.events else Watch() as watch:
+
+        def tell_so_far(known: CommitsResult) -> None:
+            page = write_findings(ask.matrix, known, around.output)
+            watch.note(f"{answer_text(known.findings)}\n{page}")
+
         for note in notes:
-            typer.echo(note, err=True)
-        if looks_for_load(study):
-            load = sought_load(ends_of_commits(study, scope), ask.matrix, around, engine, store)
-            ask = replace(ask, workload=load.workload, metric=load.metric) if load else ask
-        with Events() if around.events else Watch() as watch:
-
-            def tell_so_far(known: CommitsResult) -> None:
-                page = write_findings(ask.matrix, known, around.output)
-                watch.note(f"{answer_text(known.findings)}\n{page}")
-
-            outcome = run_commits(
-                ask,
-                scope,
-                engine=engine,
-                store=store,
-                watcher=watch,
-                options=study.options,
-                so_far=tell_so_far,
-            )
+            watch.note(note)
+        outcome = run_commits(
+            ask,
+            scope,
+            engine=engine,
+            store=store,
+            watcher=watch,
+            options=study.options,
+            so_far=tell_so_far,
+        )
     tell_commits(ask.matrix, outcome, around.output, as_json=around.as_json)
 
 

@@ -6,15 +6,16 @@ import re
 from pathlib import Path
 
 import dsharness
+from dsharness.extras import CHECKOUT
 
 PAGE = re.compile(r"(?<![\w/])docs/([a-z-]+\.md)\b")
 PACKAGED = Path(dsharness.__file__).parent / "data" / "docs"
-CHECKOUT = Path(__file__).parents[3] / "docs"
+DOCS = CHECKOUT / "docs"
 
 
 def with_manual(text: str) -> str:
     """Name the pages of a message by where they are, unless they lie where one stands."""
-    folder = PACKAGED if PACKAGED.is_dir() else CHECKOUT
+    folder = PACKAGED if PACKAGED.is_dir() else DOCS
 
     def place(page: re.Match[str]) -> str:
         file = folder / page[1]

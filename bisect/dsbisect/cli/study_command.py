@@ -16,7 +16,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import ValidationError
-from typer import Exit, Option, echo
+from typer import Option, echo
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 from dsbisect.cli.common_options import (
@@ -37,11 +37,12 @@ from dsbisect.comparison_question import Compare
 from dsbisect.difference_question import Explain
 from dsbisect.studies import Endurance, Levels, Rows, Schemes, Sizes
 from dsbisect.study import SearchStudy, Study
-from dsharness.errors import ExitCode, UsageError
+from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+    from dsbisect.study_answers import StudyAnswer
     from dsbisect.study_lab import Scene, ThisMachine
 
 
@@ -159,8 +160,10 @@ def _parameter(name: str, plain: Any, option: object, default: object) -> Parame
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def ask(study: Study, around: Circumstances) -> None:
-    """Have it answered, and tell the answer."""
+def ask(
+    study: Study, around: Circumstances, if_no: Callable[[StudyAnswer], None] = lambda _: None
+) -> None:
+    """Have it answered, and tell the answer; ``if_no`` is done after one of this machine."""
     from dsbisect.study_lab import Scene
     from dsharness.matrix import load_matrix
 
@@ -171,7 +174,7 @@ def ask(study: Study, around: Circumstances) -> None:
         scene = Scene(matrix=load_matrix(around.matrix, folder=False))
     scene.refuse_impossible(study)
     if around.on is None:
-        ask_here(study, scene, around)
+        ask_here(study, scene, around, if_no=if_no)
         return
 
     from dsbisect.cli.followed_run import follow_shared
@@ -207,7 +210,13 @@ def this_machine(
         )
 
 
-def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "") -> None:
+def ask_here(
+    study: Study,
+    scene: Scene,
+    around: Circumstances,
+    command: str = "",
+    if_no: Callable[[StudyAnswer], None] = lambda _: None,
+) -> None:
     """Have this machine answer it, which a command may be told of, and tell the answer."""
     from dsbisect.study_answers import answered
 
@@ -217,7 +226,7 @@ def ask_here(study: Study, scene: Scene, around: Circumstances, command: str = "
             request, every = study.request(scene), study.every
             tell = partial(tell_findings, request, findings, command=command, every=every)
         else:
-            tell = partial(tell_kept, answered(study, lab))
+            tell = partial(tell_kept, answered(study, lab), if_no=if_no)
     tell(around.output, as_json=around.as_json)
 
 
@@ -236,22 +245,16 @@ class CompareCircumstances(Circumstances):
 
 def ask_compare(study: Compare, around: CompareCircumstances) -> None:
     """Have both compared; with ``--bisect`` run the command that the answer ends with."""
-    try:
+    if around.bisect:
+        ask(study, around, partial(_go_on, around))
+    else:
         ask(study, around)
-    except Exit as ending:
-        if around.bisect and ending.exit_code == ExitCode.NO:
-            _go_on(study, around)
-        raise
 
 
-def _go_on(study: Compare, around: CompareCircumstances) -> None:
+def _go_on(around: CompareCircumstances, kept: StudyAnswer) -> None:
     from dsbisect.cli.root import COMMANDS
-    from dsbisect.study_answers import StudyAnswer
-    from dsresults.store import Store
 
-    with Store.open(around.store, folder=study.uses_folder) as store:
-        newest = StudyAnswer.of(store.findings("compare", newest=1)[0])
-    _, name, *words = shlex.split(newest.answer.next_command) or ("", "", "")
+    _, name, *words = shlex.split(kept.answer.next_command) or ("", "", "")
     if name != "bisect":
         echo("nothing lies between both that could be searched", err=True)
         return

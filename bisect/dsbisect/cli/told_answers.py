@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,13 +45,23 @@ def tell_commits(
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
-def tell_kept(kept: StudyAnswer, output: Path | None, *, as_json: bool) -> None:
-    """Write the page and print the answer; exit with 20 if it is inconclusive, 1 if it is no."""
+def tell_kept(
+    kept: StudyAnswer,
+    output: Path | None,
+    *,
+    as_json: bool,
+    if_no: Callable[[StudyAnswer], None] = lambda _: None,
+) -> None:
+    """Write the page and print the answer; exit with 20 if it is inconclusive, 1 if it is no.
+
+    ``if_no`` is done before that.
+    """
     from dsresults.report.report_source import default_folder
 
     page = kept.write(output or default_folder(kept.folder))
     tell_answer(kept.answer, page, as_json=as_json)
     if kept.study.refuses(kept.answer):
+        if_no(kept)
         raise typer.Exit(ExitCode.NO)
 
 

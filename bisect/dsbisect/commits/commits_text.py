@@ -37,7 +37,7 @@ def _lines(findings: CommitFindings) -> Iterator[str]:
     for culprit in findings.culprits:
         yield from _culprit(culprit)
         yield ""
-    yield from (f"note: {note}" for note in (findings.left_text, *findings.notes) if note)
+    yield from (f"note: {note}" for note in findings.remarks)
     if findings.whole.direction == "faster":
         yield f"note: good {findings.good[:12]} is the slow end"
     yield from _range(findings)

@@ -165,41 +165,39 @@ def _through(
     return None
 
 
-def _unexplained(boundary: Boundary) -> list[Line]:
-    """The parts of a line on both sides of the step over which the cost surely changes further."""
+def _sides(boundary: Boundary) -> tuple[Line, Line]:
+    """The parts of a line before its step and after it."""
     line = boundary.line
     if boundary.before is None or boundary.after is None:
-        return []
+        return (), ()
+    return line[: line.index(boundary.before) + 1], line[line.index(boundary.after) :]
+
+
+def _unexplained(boundary: Boundary) -> list[Line]:
+    """The parts of a line on both sides of the step over which the cost surely changes further."""
     verdicts = {verdict.candidate: verdict for verdict in boundary.verdicts}
-    low, high = line.index(boundary.before), line.index(boundary.after)
-    first = Verdict(
-        candidate=line[0],
+    verdicts[boundary.line[0]] = Verdict(
+        candidate=boundary.line[0],
         outcome=Outcome.INCONCLUSIVE,
         why="the line's first end",
         ratio_to_first=1.0,
         interval=(1.0, 1.0),
     )
-    ends = (
-        (line[: low + 1], first, verdicts.get(line[low])),
-        (line[high:], verdicts.get(line[high]), verdicts.get(line[-1])),
-    )
     return [
-        part for part, begin, end in ends if len(part) > 1 and begin and end and _apart(begin, end)
+        part
+        for part in _sides(boundary)
+        if len(part) > 1 and _apart(verdicts.get(part[0]), verdicts.get(part[-1]))
     ]
 
 
 def _doubtful(boundary: Boundary) -> list[Line]:
     """The parts of a line on both sides of the step in which a second one is possible."""
-    line = boundary.line
-    if boundary.before is None or boundary.after is None:
-        return []
-    parts = (line[: line.index(boundary.before) + 1], line[line.index(boundary.after) :])
-    return [part for part in parts if {*part[1:]} & {*boundary.also}]
+    return [part for part in _sides(boundary) if {*part[1:]} & {*boundary.also}]
 
 
-def _apart(begin: Verdict, end: Verdict) -> bool:
+def _apart(begin: Verdict | None, end: Verdict | None) -> bool:
     """Whether two verdicts' intervals, seen from the line's first end, surely differ."""
-    if begin.interval is None or end.interval is None:
+    if begin is None or end is None or begin.interval is None or end.interval is None:
         return False
     return (
         end.interval[0] > begin.interval[1] * SMALLEST_EFFECT

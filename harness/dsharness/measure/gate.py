@@ -133,6 +133,11 @@ def starved(sample: Sample) -> str:
     return f"the {' and the '.join(who)} waited for a CPU that other programs had" if who else ""
 
 
+def is_fed(sample: Sample) -> bool:
+    """Whether its rate is the row's: it is valid, and nobody waited for a CPU that others had."""
+    return sample.valid and not starved(sample)
+
+
 def _load(evidence: RunEvidence) -> Iterator[str]:
     report, operations = evidence.report, evidence.operations
     for error, times in report.errors.items():

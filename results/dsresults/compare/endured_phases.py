@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from dsharness.measure.gate import starved
+from dsharness.measure.gate import is_fed, starved
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import CPU, LATENCY_P99, MEMORY
 from dsharness.model import Latencies, Sample, Value
@@ -161,7 +161,7 @@ def endured_phase(
 ) -> EndurancePhase:
     """A run with failed operations is not valid, and counts here all the same."""
     ordered = sorted(samples, key=lambda sample: sample.started_at)
-    usable = [sample for sample in ordered if sample.valid and not starved(sample)]
+    usable = list(filter(is_fed, ordered))
     wrong = [
         why
         for sample in ordered

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import Field
 
-from dsharness.measure.gate import starved
+from dsharness.measure.gate import is_fed, starved
 from dsharness.measure.metrics import CPU, LATENCY_P99, RATE
 from dsharness.model import Latencies, Sample, Value
 from dsresults.compare.latency_curves import (
@@ -87,7 +87,7 @@ class LoadLevel(Value):
 
 def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLevel:
     """The figures of a row's runs at a rate, or why there are none."""
-    valid = [sample for sample in samples if sample.valid and not starved(sample)]
+    valid = list(filter(is_fed, samples))
     if not valid:
         note, by_load = _why_none(samples)
         return LoadLevel(asked_per_s=asked_per_s, note=note, by_load=by_load, failed=not by_load)

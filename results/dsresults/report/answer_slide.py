@@ -11,9 +11,10 @@ from dsharness.errors import UsageError
 from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import COST, CPU
 from dsharness.plain_text import plain, without_folders
+from dsresults.commits_result import SHORT
 from dsresults.number_text import capital, counted, figure, from_to, interval_text, significant
 from dsresults.page.chart import Chart, box, label
-from dsresults.report.found_step import SHORT, FoundStep, answers_of
+from dsresults.report.found_step import FoundStep, answers_of
 from dsresults.report.report_data import ReportData
 
 WIDTH, HEIGHT = 1260.0, 708.0  # of 1280 by 720: there is a margin

@@ -48,7 +48,7 @@ def culprits_section(findings: CommitFindings, answered: Container[str | None]) 
                 if findings.ends_compared
                 else []
             ),
-            *map(note, filter(None, (findings.left_text, *findings.notes))),
+            *map(note, findings.remarks),
             _range(findings),
         ),
     )

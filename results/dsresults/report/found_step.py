@@ -13,14 +13,13 @@ from dsharness.errors import UsageError
 from dsharness.measure.metrics import COST, CPU
 from dsharness.model import Boundary, Sample
 from dsharness.products import known_changes, product
-from dsresults.commits_result import Culprit
+from dsresults.commits_result import SHORT, Culprit
 from dsresults.compare.comparison_table import Candidate, Column, ComparisonTable
 from dsresults.number_text import sized
 from dsresults.reasons import explanation
 from dsresults.reasons.reason import Reason, places
 from dsresults.report.report_data import ReportData
 
-SHORT = 12  # digits of a hash
 NAMED_ISSUE = re.compile(r"(?:\b(?:issue|ticket|bug)\s*|#)#?(\d{2,7})\b", re.IGNORECASE)
 
 

@@ -24,6 +24,7 @@ from dsharness.measure.metrics import (
 from dsharness.model import LdapTransport, LdcltWorkload, Value
 from dsharness.model.ldap_requests import PLACES
 from dsharness.plain_text import without_folders
+from dsresults.commits_result import SHORT
 from dsresults.compare.comparison_table import Candidate
 from dsresults.explainers import shown_columns
 from dsresults.moved_packages import PackageChange
@@ -37,7 +38,7 @@ from dsresults.number_text import (
 )
 from dsresults.page.page_markdown import block, code, table, words
 from dsresults.profile_pair import ProfilePair, function_changes
-from dsresults.report.found_step import SHORT, FoundStep, worse
+from dsresults.report.found_step import FoundStep, worse
 from dsresults.report.markdown_page import times_lines
 from dsresults.report.report_data import ReportData, repeat_command
 

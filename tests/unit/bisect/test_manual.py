@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dsbisect.cli.manual import CHECKOUT, with_manual
+from dsbisect.cli.manual import DOCS, with_manual
 
 TEXT = "correct it; docs/matrix.md has examples, docs/none.md has not, /a/docs/matrix.md is another"
 
@@ -16,10 +16,10 @@ def test_elsewhere_a_page_has_its_whole_path(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     told = with_manual(TEXT)
-    assert f"; {CHECKOUT / 'matrix.md'} has examples, docs/none.md has" in told
+    assert f"; {DOCS / 'matrix.md'} has examples, docs/none.md has" in told
     assert told.endswith(" /a/docs/matrix.md is another")
 
 
 def test_in_the_checkout_it_is_named_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(CHECKOUT.parent)
+    monkeypatch.chdir(DOCS.parent)
     assert with_manual(TEXT) == TEXT
