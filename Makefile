@@ -136,7 +136,7 @@ bench-planted: develop ## changes planted in a real tree, each named by its load
 schema: develop ## write the JSON Schemas of matrix.yaml and report.json, and the page of a workload's keys
 	@$(BIN)/dsbisect matrix schema >matrix.schema.json.new
 	@mv matrix.schema.json.new matrix.schema.json
-	@$(BIN)/dsbisect report --schema >docs/report.schema.json.new
+	@$(BIN)/dsbisect show --schema >docs/report.schema.json.new
 	@mv docs/report.schema.json.new docs/report.schema.json
 	@DSBISECT_REGEN=1 $(BIN)/pytest --quiet tests/unit/project/test_workload_keys.py
 

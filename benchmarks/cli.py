@@ -22,7 +22,7 @@ COMMANDS = (
     "build make --help",
     "bisect commits --help",
     "judge --help",
-    "report --help",
+    "show --help",
     "clean --help",
     "matrix --help",
     "bisect rows --help",

@@ -55,7 +55,7 @@ def budgets(row: str, workloads: Sequence[str], runs: int) -> Iterator[Budget]:
 
 def _measured(row: str, workload: str, samples: int) -> _Spent:
     start_s, before = time.monotonic(), _cpu_s()
-    said_by("measure", row, "--workload", workload, "--samples", str(samples))
+    said_by("measure", row, "--workload", workload, "--runs", str(samples))
     return _Spent(seconds=time.monotonic() - start_s, cpu_s=_cpu_s() - before)
 
 

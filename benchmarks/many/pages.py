@@ -24,7 +24,7 @@ def pages(url: str, campaign: str, folder: Path) -> list[Figure]:
     """Each as its user starts it: with the start of the program and of its connection."""
     commands: dict[str, tuple[str, ...]] = {
         "machines": ("machines", "--on", url),
-        "report CAMPAIGN": ("report", campaign, "--store", url, "--output", str(folder / "page")),
+        "show CAMPAIGN": ("show", campaign, "--store", url, "--output", str(folder / "page")),
         "watch show": ("watch", "show", WATCH, "--store", url),
         "watch show --output": (
             "watch",
@@ -35,12 +35,12 @@ def pages(url: str, campaign: str, folder: Path) -> list[Figure]:
             "--output",
             str(folder / "watch"),
         ),
-        "history CANDIDATE": ("history", "debian-12", "--store", url),
+        "show history CANDIDATE": ("show", "history", "debian-12", "--store", url),
         "--version (for comparison)": ("--version",),
     }
     figures = [_page(name, words) for name, words in commands.items()]
-    seconds = _once(("results", "list", "--store", url))
-    return [*figures, Figure.of_times("`dsbisect results list` (all campaigns)", [seconds])]
+    seconds = _once(("list", "answers", "--store", url))
+    return [*figures, Figure.of_times("`dsbisect list answers` (all campaigns)", [seconds])]
 
 
 def _page(name: str, words: tuple[str, ...]) -> Figure:

@@ -118,6 +118,6 @@ def _running(store: Store, wanted_id: str | None) -> Campaign:
         raise UsageError(
             f"no search{f' {wanted_id!r}' if wanted_id else ' without an answer'} in {store}",
             hint="a search is there from its first turn on: wait for it, or name one of "
-            "`dsbisect results list`",
+            "`dsbisect list answers`",
         )
     return searches[-1]

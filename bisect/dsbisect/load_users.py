@@ -1,4 +1,4 @@
-"""The locustfile of `dsbisect load`: each of Locust's users is one worker of the lab's own load.
+"""The locustfile of `dsbisect measure load`: each user of Locust's is a worker of the lab's load.
 
 A user starts its worker's program and gives Locust what that says each second. Locust shows it;
 the verdict is made of what the program said, which is kept in a file.

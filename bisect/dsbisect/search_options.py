@@ -48,7 +48,7 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if not LEAST_LEVEL <= self.level <= MOST_LEVEL:
             raise UsageError(
-                f"--level {self.level:g}: must be from {LEAST_LEVEL:g} to {MOST_LEVEL:g}",
+                f"--certainty {self.level:g}: must be from {LEAST_LEVEL:g} to {MOST_LEVEL:g}",
                 hint="0.95 is right 19 times out of 20",
             )
         for option, value in (

@@ -308,7 +308,7 @@ def check(request: ForecastRequest) -> None:
     """Raise UsageError for values that allow no plan."""
     if not 0 < request.drop_pct <= MOST_DROP_PCT:
         raise UsageError(
-            f"--drop {request.drop_pct:g}: must be above 0, and at most {MOST_DROP_PCT}",
+            f"--smallest {request.drop_pct:g}: must be above 0, and at most {MOST_DROP_PCT}",
             hint="in per cent: 10",
         )
     if request.candidates < 2:

@@ -48,7 +48,9 @@ class Noise:
     def named(cls, pct: float) -> Noise:
         """Return a noise that a user names; nothing was measured."""
         if not 0 < pct < math.inf:
-            raise UsageError(f"--noise {pct:g}: must be above 0 and finite", hint="in per cent: 5")
+            raise UsageError(
+                f"--noise-pct {pct:g}: must be above 0 and finite", hint="in per cent: 5"
+            )
         size = math.log1p(pct / 100)
         return cls(size=size, low=size, high=size, pace=size)
 
@@ -85,7 +87,7 @@ def noise_of(samples: Sequence[Sample], metric: Metric = COST) -> Noise:
         raise InconclusiveError(
             f"a plan needs {LEAST_PILOT} usable runs, the pilot has {len(values)}"
             + (f"; refused: {failed[0]}" if failed else ""),
-            hint="raise --samples, or find out why runs fail: `dsbisect results list`",
+            hint="raise --runs, or find out why runs fail: `dsbisect list answers`",
         )
     pilot = Pilot(turns=[sample.turn for sample in usable])
     logs = [math.log(value) for value in values]

@@ -75,7 +75,7 @@ def search_of(campaign: Campaign) -> Search:
         where = ".".join(str(part) for part in first["loc"])
         raise StoreError(
             f"campaign {campaign.id}: its record of the search is damaged: {where}: {first['msg']}",
-            hint="use a log as `dsbisect log --json` printed it",
+            hint="use a log as `dsbisect show steps --json` printed it",
         ) from error
 
 

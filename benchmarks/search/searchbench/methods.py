@@ -27,7 +27,7 @@ from searchbench.worlds import World
 PARTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "two modes": ("slow_mode", lambda *_: None),
     "ramps": ("ramp_masses", lambda positions: 0.0 * likelihood.ramp_masses(positions)),
-    "machine speed": ("without_speed", lambda evidence: evidence),
+    "machine speed": ("without_speed", lambda evidence, _: evidence),
     "disturbance": ("widened", lambda evidence: evidence),
 }
 

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from dsbisect.cli.bisect_commits import bisect_commits
+from dsbisect.cli.plan import plan
 from dsbisect.cli.sought_load import RowsCircumstances, ask_rows
 from dsbisect.cli.study_command import command_of
 from dsbisect.studies import Rows
@@ -69,3 +70,4 @@ app = typer.Typer(
 )
 app.command("rows")(command_of(Rows, RowsCircumstances, ask_rows))
 app.command("commits")(bisect_commits)
+app.command("plan")(plan)

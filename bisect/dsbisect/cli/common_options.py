@@ -132,7 +132,7 @@ MetricName = Annotated[
     typer.Option("--metric", help="What decides: `dsbisect list metrics` has all."),
 ]
 Level = Annotated[
-    float, typer.Option("--level", help="How sure the answer must be: a probability below 1.")
+    float, typer.Option("--certainty", help="How sure the answer must be: a probability below 1.")
 ]
 MaxRuns = Annotated[int, typer.Option("--max-runs", help="Stop after N runs.")]
 MaxBuilds = Annotated[

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dsharness.model import LdaploadWorkload, Matrix, Workload
 
 USUAL_CONNECTIONS = 4
-OF_ADDRESS = ("--users", "--bind-dn", "--password-file", "--network", "--yes")
+OF_ADDRESS = ("--users-file", "--bind-dn", "--password-file", "--network", "--yes")
 # Of a server of others, by all workers together.
 MOST_BINDS_PER_S, MOST_MINUTES, MOST_CONNECTIONS = 2000.0, 60.0, 1000
 
@@ -107,9 +107,9 @@ def load(  # noqa: PLR0913 - each is an option
 ) -> None:
     """Load a server with several workers, for a while: percentiles, errors, whether they kept up.
 
-    Example: dsbisect load debian-12 --gui --workers 2 --rate 500 --minutes 10
+    Example: dsbisect measure load debian-12 --gui --workers 2 --rate 500 --minutes 10
 
-    Example: dsbisect load ldap://127.0.0.1:3389 --users users.tsv --rate 50 --json
+    Example: dsbisect measure load ldap://127.0.0.1:3389 --users-file users.tsv --rate 50 --json
     """
     from dsbisect.cli.shown_output import shown_console
     from dsbisect.load_study import LoadRequest, drive_load, live_workload

@@ -1,4 +1,4 @@
-"""`dsbisect list`: what the matrix and the metrics have to choose from, a line each."""
+"""`dsbisect list`: what the matrix, the metrics and the store have to choose from, a line each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dsbisect.cli.common_options import AsJson, MatrixFile
+from dsbisect.cli.results import answers
 
 if TYPE_CHECKING:
     from dsharness.measure.metric import Metric
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="List what options can name: rows, workloads, metrics, settings, series, toolchains.",
+    help="List what options can name: rows, workloads, metrics, settings, series, toolchains, "
+    "answers.",
 )
 Word = Annotated[
     str | None,
@@ -175,6 +177,9 @@ def toolchains(word: Word = None, *, matrix: MatrixFile = None, as_json: AsJson 
         lambda name: entry(named(name, checked.toolchains)),
         as_json=as_json,
     )
+
+
+app.command()(answers)
 
 
 def _show(

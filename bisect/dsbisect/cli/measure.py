@@ -49,7 +49,7 @@ Address = Annotated[
 UsersFile = Annotated[
     Path | None,
     typer.Option(
-        "--users",
+        "--users-file",
         help="Who binds: DN, tab, password on each line.",
         rich_help_panel=BY_ADDRESS,
     ),
@@ -200,13 +200,13 @@ def _users(options: AddressOptions) -> tuple[LdapUser, ...]:
 
     if (options.users is None) == (options.bind_dn is None):
         raise UsageError(
-            "--address needs to know who binds: either --users or --bind-dn",
-            hint="--users FILE has a DN, a tab and a password on each line; --bind-dn DN takes its "
-            f"password from --password-file or ${PASSWORD_VARIABLE}",
+            "--address needs to know who binds: either --users-file or --bind-dn",
+            hint="--users-file FILE has a DN, a tab and a password on each line; --bind-dn DN "
+            f"takes its password from --password-file or ${PASSWORD_VARIABLE}",
         )
     if options.users is not None:
         if options.password_file is not None:
-            raise UsageError("--password-file belongs to --bind-dn; --users has the passwords")
+            raise UsageError("--password-file belongs to --bind-dn; --users-file has the passwords")
         return read_users(options.users)
     password, where = _password(options.password_file)
     return (checked_user(options.bind_dn or "", password, f"--bind-dn and {where}"),)
@@ -241,8 +241,8 @@ def measure(  # noqa: PLR0913 - each is an option
     ] = None,
     *,
     workload: WorkloadIds = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, max=1000, help="Runs of each workload.")
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, max=1000, help="Runs of each workload.")
     ] = 5,
     settings_id: SettingsId = "default",
     matrix: MatrixFile = None,
@@ -259,11 +259,11 @@ def measure(  # noqa: PLR0913 - each is an option
     threads: Connections = 4,
     limit_s: LimitOfAll = 60,
 ) -> None:
-    """Measure a row, or a directory by its address; below it: levels, sizes, endurance, schemes.
+    """Measure a row, or a directory by its address; with commands below it.
 
-    Example: dsbisect measure debian-12 --workload bind-one --samples 10 --settings ssha512
+    Example: dsbisect measure debian-12 --workload bind-one --runs 10 --settings ssha512
 
-    Example: dsbisect measure --address ldap://127.0.0.1:3389 --users users.tsv --json
+    Example: dsbisect measure --address ldap://127.0.0.1:3389 --users-file users.tsv --json
     """
     from dsbisect.cli.shown_output import shown_console
 
@@ -278,7 +278,7 @@ def measure(  # noqa: PLR0913 - each is an option
             bind_dn=bind_dn,
             password_file=password_file,
             network=network,
-            runs=samples,
+            runs=runs,
             operations=operations,
             threads=threads,
             limit_s=limit_s,
@@ -288,7 +288,7 @@ def measure(  # noqa: PLR0913 - each is an option
     refuse(
         "needs --address",
         {
-            "--users": users,
+            "--users-file": users,
             "--bind-dn": bind_dn,
             "--password-file": password_file,
             "--network": network,
@@ -306,7 +306,7 @@ def measure(  # noqa: PLR0913 - each is an option
     from dsharness.matrix import load_matrix
 
     scene = Scene(matrix=load_matrix(matrix))
-    study = RowRuns(row=row, workload=tuple(workload or ()), runs=samples, settings=settings_id)
+    study = RowRuns(row=row, workload=tuple(workload or ()), runs=runs, settings=settings_id)
     scene.refuse_impossible(study)
     with this_machine(scene, Circumstances(store=store, relock=relock, keep=keep)) as lab:
         row_samples = study.play(lab)

@@ -27,21 +27,23 @@ if TYPE_CHECKING:
 
 def plan(  # noqa: PLR0913 - each is an option
     row: Annotated[
-        str | None, typer.Argument(help="Row to measure against itself; none with --noise.")
+        str | None, typer.Argument(help="Row to measure against itself; none with --noise-pct.")
     ] = None,
     *,
-    drop: Annotated[float, typer.Option("--drop", help="The slowdown to find, in per cent.")],
+    smallest: Annotated[
+        float, typer.Option("--smallest", help="The slowdown to find, in per cent.")
+    ],
     candidates: Annotated[
         int, typer.Option("--candidates", help="Among how many rows or commits.")
     ] = 64,
-    noise: Annotated[
+    noise_pct: Annotated[
         float | None,
         typer.Option(
-            "--noise", help="By how many per cent a run varies; then nothing is measured."
+            "--noise-pct", help="By how many per cent a run varies; then nothing is measured."
         ),
     ] = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=4, help="Pairs of runs to measure the noise with.")
+    runs: Annotated[
+        int, typer.Option("--runs", min=4, help="Pairs of runs to measure the noise with.")
     ] = 10,
     built: Annotated[
         bool, typer.Option("--built", help="The candidates are built already: rows, not commits.")
@@ -58,7 +60,7 @@ def plan(  # noqa: PLR0913 - each is an option
 ) -> None:
     """Measure the noise, simulate the search, and print what it would take.
 
-    Example: dsbisect plan debian-13 --drop 10 --candidates 128 --workload bind-one
+    Example: dsbisect bisect plan debian-13 --smallest 10 --candidates 128 --workload bind-one
     """
     from dsbisect.cli.study_command import Circumstances, this_machine
     from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S
@@ -78,7 +80,11 @@ def plan(  # noqa: PLR0913 - each is an option
     from dssearch.pilot_noise import Noise, noise_of
 
     forecast_request = ForecastRequest(
-        candidates=candidates, drop_pct=drop, most_runs=max_runs, most_hours=max_hours, level=level
+        candidates=candidates,
+        drop_pct=smallest,
+        most_runs=max_runs,
+        most_hours=max_hours,
+        level=level,
     )
     check(forecast_request)
     decider = find_metric(metric)
@@ -86,15 +92,15 @@ def plan(  # noqa: PLR0913 - each is an option
     driven = find_workload(checked, workload or checked.defaults.workloads[0])
     find_settings(checked, settings_id)  # one that there is
     engine = None
-    if noise is not None:
-        _refuse_both(row, noise)
-        noise_known = Noise.named(noise)
+    if noise_pct is not None:
+        _refuse_both(row, noise_pct)
+        noise_known = Noise.named(noise_pct)
     else:
         pilot = RowNoise(
             row=_named(row),
             workload=(driven.named,),
             settings=settings_id,
-            runs=samples,
+            runs=runs,
             metric=decider.name,
             keeps=False,
         )
@@ -121,16 +127,16 @@ def plan(  # noqa: PLR0913 - each is an option
 def _refuse_both(row: str | None, noise: float) -> None:
     if row is not None:
         raise UsageError(
-            f"{row} and --noise {noise:g}: one of them is too much",
-            hint="a row is measured to see its noise; with --noise nothing is measured",
+            f"{row} and --noise-pct {noise:g}: one of them is too much",
+            hint="a row is measured to see its noise; with --noise-pct nothing is measured",
         )
 
 
 def _named(row: str | None) -> str:
     if row is None:
         raise UsageError(
-            "a plan needs the noise of a run: name a row, or give --noise",
-            hint="`dsbisect plan debian-13 --drop 10`, or --noise 5",
+            "a plan needs the noise of a run: name a row, or give --noise-pct",
+            hint="`dsbisect bisect plan debian-13 --smallest 10`, or --noise-pct 5",
         )
     return row
 

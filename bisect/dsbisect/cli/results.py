@@ -1,4 +1,4 @@
-"""`dsbisect results`: look into the store, copy it from one machine to another."""
+"""The store as it is: what is in it, a record of it, and its copy on another machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="results",
-    help="List, show, export and import what was measured.",
+    help="Export and import what was measured.",
     no_args_is_help=True,
 )
 
@@ -31,11 +31,10 @@ ANSWER_WIDTH = 48
 PIPED_WIDTH = 200  # a pipe has no width; rich would fold at 80
 
 
-@app.command("list")
-def list_campaigns(*, store: StorePlace = None, as_json: AsJson = False) -> None:
+def answers(*, store: StorePlace = None, as_json: AsJson = False) -> None:
     """List the campaigns and whole answers, the newest last.
 
-    Example: dsbisect results list --json
+    Example: dsbisect list answers --json
     """
     from dsresults.store import Store
 
@@ -50,8 +49,7 @@ def list_campaigns(*, store: StorePlace = None, as_json: AsJson = False) -> None
         _print_table(lines)
 
 
-@app.command("show")
-def show(
+def record(
     identity: Annotated[
         str, typer.Argument(metavar="ID", help="A campaign, finding, sample or image key.")
     ],
@@ -63,13 +61,14 @@ def show(
     store: StorePlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a campaign with its samples, a finding, a sample with its log, or an image's manifest.
+    """Show what the store has of a campaign, a finding, a sample or an image.
 
-    Of two campaigns: side by side, with a warning for all that makes them hard to compare.
+    A campaign has its samples, a sample its log, an image its manifest. Of two campaigns: side
+    by side, with a warning for all that makes them hard to compare.
 
-    Example: dsbisect results show 3f2a9c1e77d04b56 --json
+    Example: dsbisect show record 3f2a9c1e77d04b56 --json
 
-    Example: dsbisect results show 3f2a9c1e 77d04b56
+    Example: dsbisect show record 3f2a9c1e 77d04b56
     """
     from dsharness.model import Campaign
     from dsresults.store import Store
@@ -79,15 +78,15 @@ def show(
         return
     with Store.open(store, create=False) as opened:
         identity = opened.whole_id(identity, samples=True)
-        record = _find(opened, identity)
-        samples = opened.samples(campaign_id=identity) if isinstance(record, Campaign) else []
-    document: dict[str, object] = {type(record).__name__.lower(): record.model_dump(mode="json")}
-    if isinstance(record, Campaign):
+        stored = _find(opened, identity)
+        samples = opened.samples(campaign_id=identity) if isinstance(stored, Campaign) else []
+    document: dict[str, object] = {type(stored).__name__.lower(): stored.model_dump(mode="json")}
+    if isinstance(stored, Campaign):
         document["samples"] = [sample.model_dump(mode="json") for sample in samples]
     if as_json:
         _print_json(document)
         return
-    _print_fields(record.model_dump(mode="json"))
+    _print_fields(stored.model_dump(mode="json"))
     if samples:
         _print_table([_sample_line(sample) for sample in samples])
 
@@ -111,7 +110,7 @@ def _campaign(opened: Store, name: str) -> Campaign:
     campaign = opened.campaign(opened.whole_id(name))
     if campaign is None:
         raise UsageError(
-            f"{opened} holds no campaign {name!r}", hint="`dsbisect results list` shows them"
+            f"{opened} holds no campaign {name!r}", hint="`dsbisect list answers` shows them"
         )
     return campaign
 
@@ -225,7 +224,7 @@ def _find(opened: Store, identity: str) -> Campaign | Finding | Sample | Image:
     if record is None:
         raise UsageError(
             f"{opened} holds no campaign, finding, sample or image {identity!r}",
-            hint="`dsbisect results list` shows the campaigns; showing one lists its samples",
+            hint="`dsbisect list answers` shows the campaigns; showing one lists its samples",
         )
     return record
 

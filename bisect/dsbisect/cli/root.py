@@ -155,7 +155,13 @@ class ParentCommand(TyperCommand):
     """A command that has others below it: `measure ROW`, and `measure levels ROW`."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
-        group = TyperGroup(
+        self._as_group(ctx).format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:  # noqa: ANN401
+        return self._as_group(ctx).shell_complete(ctx, incomplete)
+
+    def _as_group(self, ctx: Any) -> TyperGroup:  # noqa: ANN401
+        return TyperGroup(
             name=self.name,
             params=self.params,
             help=self.help,
@@ -163,7 +169,6 @@ class ParentCommand(TyperCommand):
             subcommand_metavar="| COMMAND ...",
             rich_markup_mode="rich",
         )
-        group.format_help(ctx, formatter)
 
 
 def commands_below(parent: str) -> dict[str, Any]:
@@ -183,8 +188,7 @@ COMMANDS = {
     ),
     "measure": Lazy(
         place="measure:measure",
-        summary="Measure a row, or a directory by its address; below it: levels, sizes, endurance, "
-        "schemes.",
+        summary="Measure a row, or a directory by its address; with commands below it.",
     ),
     "measure levels": Lazy(
         place="study_command:levels",
@@ -205,7 +209,7 @@ COMMANDS = {
         summary="Measure every password scheme that rows offer: what is stored, a bind's cost, "
         "OWASP's word.",
     ),
-    "load": Lazy(
+    "measure load": Lazy(
         place="load:load",
         summary="Load a server with several workers, for a while: percentiles, errors, whether "
         "they kept up.",
@@ -213,10 +217,6 @@ COMMANDS = {
     "explain": Lazy(
         place="study_command:explain",
         summary="Attribute a difference between two rows to what can be changed alone.",
-    ),
-    "plan": Lazy(
-        place="plan:plan",
-        summary="Measure the noise, simulate the search, and print what it would take.",
     ),
     "build": Lazy(
         place="build:app",
@@ -242,15 +242,15 @@ COMMANDS = {
         place="reproduce:reproduce",
         summary="Build, measure and report the matrix's default series, or test published claims.",
     ),
-    "report": Lazy(
-        place="report:report",
-        summary="Write the report again from stored samples; the last line is its path.",
+    "show": Lazy(
+        place="show:show",
+        summary="Show an answer again from what is stored; with commands below it.",
     ),
-    "serve": Lazy(
-        place="serve:serve",
-        summary="Serve the store's reports and watches to a browser on this machine, until Ctrl-C.",
+    "show record": Lazy(
+        place="results:record",
+        summary="Show what the store has of a campaign, a finding, a sample or an image.",
     ),
-    "history": Lazy(
+    "show history": Lazy(
         place="stored_runs:history",
         summary="Show all that was ever measured of a candidate: runs, workloads, metrics, "
         "machines.",
@@ -260,13 +260,17 @@ COMMANDS = {
         summary="Compare two of anything under every load of a suite: in what is the second one "
         "slower.",
     ),
-    "log": Lazy(
-        place="replay:log",
-        summary="Print every step of a search; with --json, a log that `replay` reads anywhere.",
+    "show steps": Lazy(
+        place="search_steps:steps",
+        summary="Print every step of a search; with --json, a log that `show again` reads.",
     ),
-    "replay": Lazy(
-        place="replay:replay_log",
+    "show again": Lazy(
+        place="search_steps:again",
         summary="Search a log's samples, or play a study, again: the answer must be the same.",
+    ),
+    "show pages": Lazy(
+        place="stored_pages:pages",
+        summary="Serve the store's reports and watches to a browser on this machine, until Ctrl-C.",
     ),
     "clean": Lazy(
         place="clean:clean",
@@ -276,7 +280,7 @@ COMMANDS = {
     "list": Lazy(
         place="matrix_lists:app",
         summary="List what options can name: rows, workloads, metrics, settings, series, "
-        "toolchains.",
+        "toolchains, answers.",
     ),
     "check": Lazy(
         place="file_check:check",
@@ -301,9 +305,7 @@ COMMANDS = {
         place="machines:app",
         summary="Show the machines that share searches; be one, or follow a search.",
     ),
-    "results": Lazy(
-        place="results:app", summary="List, show, export and import what was measured."
-    ),
+    "results": Lazy(place="results:app", summary="Export and import what was measured."),
 }
 
 

@@ -195,7 +195,7 @@ def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
             if campaign is None or campaign.boundary is None:
                 raise UsageError(
                     f"no finished campaign {name} in {store}",
-                    hint="`dsbisect results list` shows them",
+                    hint="`dsbisect list answers` shows them",
                 )
         return [campaign for _, campaign in stored_campaigns if campaign is not None]
     finished = [c for c in store.campaigns(finished=True) if c.kind == "rows"]

@@ -1,4 +1,4 @@
-"""`history`: what the store knows of a candidate."""
+"""`show history`: what the store knows of a candidate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def history(
 ) -> None:
     """Show all that was ever measured of a candidate: runs, workloads, metrics, machines.
 
-    Example: dsbisect history debian-13 --json
+    Example: dsbisect show history debian-13 --json
     """
     from dsharness.yaml_files.problems import suggestion
     from dsresults.compare.candidate_history import candidate_history, history_text
@@ -41,7 +41,7 @@ def history(
             raise UsageError(
                 f"nothing was ever measured of {candidate!r} in {opened}."
                 f"{suggestion(candidate, names_known)}",
-                hint="`dsbisect results show CAMPAIGN` lists candidates",
+                hint="`dsbisect show record CAMPAIGN` lists candidates",
             )
     if as_json:
         typer.echo(found.model_dump_json(indent=2))

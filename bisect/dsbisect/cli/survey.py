@@ -159,9 +159,9 @@ def survey(  # noqa: PLR0913 - each is an option
             show_default=False,
         ),
     ] = None,
-    markdown: Annotated[
+    table: Annotated[
         Path | None,
-        typer.Option("--markdown", help="Write the table to this file.", show_default=False),
+        typer.Option("--table", help="Write the table to this file.", show_default=False),
     ] = None,
     knowledge: Annotated[
         Path | None,
@@ -217,8 +217,8 @@ def survey(  # noqa: PLR0913 - each is an option
             typer.echo(json.dumps(document, indent=2))
         elif findings:
             typer.echo(f"{table_of(findings)}\n{summary_of(findings)}")
-        if markdown is not None and findings:
-            atomic_write(markdown, markdown_of(findings, watch.note))
+        if table is not None and findings:
+            atomic_write(table, markdown_of(findings, watch.note))
         if knowledge is not None and findings:
             _write_knowledge(knowledge, findings)
 

@@ -80,7 +80,7 @@ def tell_findings(
     except KeyboardInterrupt as error:
         raise StoppedError(
             "interrupted while the report was written; every sample and answer is stored",
-            hint="`dsbisect report` writes it again",
+            hint="`dsbisect show` writes it again",
         ) from error
     if (request.good or request.bad) and _improved(findings):
         typer.echo("note: good is the slow end: are --good and --bad swapped?", err=True)

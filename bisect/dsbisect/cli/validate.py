@@ -53,9 +53,9 @@ def validate(  # noqa: PLR0913 - each is an option
             "--margin", metavar="PCT", min=0.1, help="Slower by less than this is not worse."
         ),
     ] = 2.0,
-    pairs: Annotated[
+    max_runs: Annotated[
         int,
-        typer.Option("--pairs", min=8, help="Measure each workload in at most N pairs of runs."),
+        typer.Option("--max-runs", min=8, help="Measure each workload in at most N pairs of runs."),
     ] = 60,
     accept_weaker: Annotated[
         bool,
@@ -103,7 +103,7 @@ def validate(  # noqa: PLR0913 - each is an option
         workloads=workloads_for(checked, chosen_row, profile),
         settings=find_settings(checked, settings_id),
         margin_pct=margin,
-        max_pairs=pairs,
+        max_pairs=max_runs,
         accept_weaker=accept_weaker,
     )
     check_request(request)

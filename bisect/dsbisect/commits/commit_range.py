@@ -254,7 +254,7 @@ FIRST_BUILD_S = 210.0
 NEXT_BUILD_S = 25.0
 CLEAN_BUILD_S = 240.0
 GOLDEN_S = 25.0
-RUNS_EACH = 3  # of one candidate, when the difference is large; see `dsbisect plan`
+RUNS_EACH = 3  # of one candidate, when the difference is large; see `dsbisect bisect plan`
 
 
 class CommitsForecast(Value):

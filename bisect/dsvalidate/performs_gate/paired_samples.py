@@ -22,7 +22,9 @@ from dsvalidate.step import MEASURED, code_key
 from dsvalidate.step_tools import Sides, StepTools
 
 MOST_REFUSED = 6  # runs of a side in a row that may not be used
-GIVE_MORE = "give --pairs a larger number, or free the machine of other work; it goes on from here"
+GIVE_MORE = (
+    "give --max-runs a larger number, or free the machine of other work; it goes on from here"
+)
 
 Pairs = Sequence[tuple[Sample, Sample]]  # (patched, stock)
 

@@ -54,7 +54,7 @@ class OwnLoad(ABC):
     """A load of the lab's own; a product says what is sent, and in which protocol."""
 
     name: ClassVar[str]  # of the program
-    usual: ClassVar[str]  # the workload of the matrix that `dsbisect load` takes by itself
+    usual: ClassVar[str]  # the workload of the matrix that `dsbisect measure load` takes by itself
     most_workers: ClassVar[int] = 20
     # It waits up to 30 s until a connection is bound, and for the end of an import.
     grace_s: ClassVar[float] = 65.0

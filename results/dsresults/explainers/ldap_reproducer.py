@@ -28,13 +28,13 @@ def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str
     if not isinstance(load, LdcltWorkload):
         raise UsageError(
             f"the load of {column.workload_id} is not one of ldclt: there is no reproducer for it",
-            hint="`dsbisect report --issue` has the command that repeats it with this lab",
+            hint="`dsbisect show --issue` has the command that repeats it with this lab",
         )
     if load.operation is DirectoryOperation.MODIFY or load.users > MOST_USERS:
         raise UsageError(
             f"{column.workload_id} has no reproducer: it changes entries, or needs more than "
             f"{MOST_USERS:,} users",
-            hint="`dsbisect report --issue` has the command that repeats it with this lab",
+            hint="`dsbisect show --issue` has the command that repeats it with this lab",
         )
     boundary = column.boundary
     ends = (

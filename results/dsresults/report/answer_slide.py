@@ -39,7 +39,7 @@ def answer_slide(data: ReportData) -> Chart:
     if step is None:
         raise UsageError(
             "there is nothing for a slide: no search has an answer",
-            hint="`dsbisect report` says what is known",
+            hint="`dsbisect show` says what is known",
         )
     shapes = [
         *_question(step),

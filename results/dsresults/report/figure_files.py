@@ -52,7 +52,7 @@ def write_figures(folder: Path, data: ReportData) -> tuple[Path, ...]:
     if not found:
         raise UsageError(
             "this report has no picture: nothing was measured that can be drawn",
-            hint="`dsbisect report` without --figures writes what is known",
+            hint="`dsbisect show` without --figures writes what is known",
         )
     write_files(folder, {f"{name}.svg": figure_text(each) for name, each in found.items()})
     browser = _browser(f"the SVG files are in {folder}")

@@ -173,6 +173,6 @@ def worse(data: ReportData) -> FoundStep:
     if step is None or not (boundary and boundary.found and boundary.direction == "slower"):
         raise UsageError(
             "there is nothing to tell upstream: no change to the worse was found",
-            hint="`dsbisect report` says what was found; --issue needs a boundary",
+            hint="`dsbisect show` says what was found; --issue needs a boundary",
         )
     return step

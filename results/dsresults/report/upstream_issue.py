@@ -236,7 +236,7 @@ def _parameters(step: FoundStep) -> str:
 def _steps(step: FoundStep) -> Iterator[str]:
     yield f"1. Data and load: {_parameters(step)}"
     alone = isinstance(step.column.workload, LdcltWorkload)
-    without = " (without it: `dsbisect report --reproducer DIR` writes a script for ldclt)"
+    without = " (without it: `dsbisect show --reproducer DIR` writes a script for ldclt)"
     yield f"2. From an empty machine, with dsbisect{without if alone else ''}:"
     yield from ("", *block([repeat_command(step.comparison)]))
 

@@ -122,7 +122,7 @@ def answer_campaign(
     if campaign is None:
         raise StoreError(
             f"{database.location} has no campaign {campaign_id!r}",
-            hint="`dsbisect results list` shows those it has",
+            hint="`dsbisect list answers` shows those it has",
         )
     answered = campaign.model_copy(update=answer)
     if change_document(connection, answered, state=OPEN):

@@ -69,7 +69,7 @@ Record = Annotated[AnyRecord, Field(discriminator="record")]
 RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Record, config=ConfigDict(defer_build=True))
 
 
-LOG_HINT = "give the output of `dsbisect log --json`"
+LOG_HINT = "give the output of `dsbisect show steps --json`"
 IMPORT_HINT = "give a file that `dsbisect results export` wrote; nothing was imported"
 
 
@@ -194,9 +194,10 @@ def _put(connection: Connection, record: AnyRecord, done: Imported) -> Imported:
 def _parse(line: str, place: str, hint: str) -> AnyRecord:
     try:
         line.encode()  # a surrogate stands for a byte that is no UTF-8
-        record = RECORD.validate_python(
-            json.loads(line, parse_constant=_refused, parse_float=_float)
-        )
+        document = json.loads(line, parse_constant=_refused, parse_float=_float)
+        if r"\ud" in line.lower():  # half of a character, which no text can hold
+            json.dumps(document, ensure_ascii=False).encode()
+        record = RECORD.validate_python(document)
     except ValidationError as error:
         raise UsageError(f"{place}: {explain(error)}", hint=hint) from error
     except (ValueError, RecursionError) as error:

@@ -264,7 +264,7 @@ def _circumstances(tip: WatchedTip, reports: str) -> Iterator[Content]:
         for campaign in tip.campaigns:
             yield from ("; ", link(f"report {campaign[:8]}", f"{reports}{campaign}/"))
     elif tip.campaigns:
-        yield f"; dsbisect report {' '.join(campaign[:8] for campaign in tip.campaigns)}"
+        yield f"; dsbisect show {' '.join(campaign[:8] for campaign in tip.campaigns)}"
 
 
 def _moved(tip: WatchedTip) -> Iterator[Content]:

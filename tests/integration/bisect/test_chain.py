@@ -64,7 +64,7 @@ def test_reproduce_finds_both_boundaries_and_says_why_they_differ(folder: Path) 
     assert all({*sample["bench"]["notable"]} == {*notable} for sample in report["samples"])
     html = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "debian-12" in html
-    again = dsbisect(folder, "report", "--output", str(folder / "again"))
+    again = dsbisect(folder, "show", "--output", str(folder / "again"))
     assert again.stdout.splitlines()[-1] == str(folder / "again" / "report.html")
 
 
@@ -134,7 +134,7 @@ def test_interrupted_while_the_directory_is_made(tmp_path: Path) -> None:
     # A number of users that no other test has: this golden state is not there yet.
     small_matrix(tmp_path, users=USERS + 1 + hash(str(tmp_path)) % 700)
     folder = tmp_path
-    lab = start(folder, "measure", "debian-12", "--workload", "bind-one", "--samples", "1")
+    lab = start(folder, "measure", "debian-12", "--workload", "bind-one", "--runs", "1")
     lab.until("hashes their passwords")
     status, rest = lab.end()
     assert status == ExitCode.INTERRUPTED, rest

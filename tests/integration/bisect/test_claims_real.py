@@ -59,9 +59,9 @@ def test_claims_are_tried_and_judged(tmp_path: Path) -> None:
         assert one > 5 * other, "with an empty cache each name is asked of the authority"
 
     assert (page / "claims.html").read_text().count('<article class="answer depends-on"') == 2
-    again = dsbisect(tmp_path, "report", "--json")
+    again = dsbisect(tmp_path, "show", "--json")
     assert json.loads(again.stdout) == found, "the finding is written again"
-    listed = dsbisect(tmp_path, "results", "list")
+    listed = dsbisect(tmp_path, "list", "answers")
     assert "2 depends on" in listed.stdout
 
 

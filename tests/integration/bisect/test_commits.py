@@ -56,9 +56,9 @@ def test_the_culprit_of_a_real_history_is_found_and_proved(lab: Path) -> None:
     assert "more rounds by default" in page
     assert "from nothing" in page
 
-    log = dsbisect(lab, "log", "--json")
+    log = dsbisect(lab, "show", "steps", "--json")
     (lab / "log.jsonl").write_text(log.stdout, encoding="utf-8")
-    replayed = dsbisect(lab, "replay", str(lab / "log.jsonl"), "--json")
+    replayed = dsbisect(lab, "show", "again", str(lab / "log.jsonl"), "--json")
     assert replayed.returncode == 0, replayed.stderr
     assert [each["same"] for each in json.loads(replayed.stdout)] == [True] * 4
 

@@ -44,7 +44,7 @@ def test_the_stored_rounds_explain_more_than_all_of_it(tmp_path: Path) -> None:
     again = dsbisect(tmp_path, *ASKED)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["workloads"] == found["workloads"], "the stored runs count"
-    listed = dsbisect(tmp_path, "results", "list", "--json")
+    listed = dsbisect(tmp_path, "list", "answers", "--json")
     findings = [each for each in json.loads(listed.stdout) if each["samples"] is None]
     assert len(findings) == 1
 

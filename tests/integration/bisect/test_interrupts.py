@@ -83,7 +83,7 @@ def new_row(folder: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def test_while_an_image_is_built(engine: Engine, folder: Path, new_row: str) -> None:
-    command = ("measure", new_row, "--workload", "bind-one", "--samples", "1", "--json")
+    command = ("measure", new_row, "--workload", "bind-one", "--runs", "1", "--json")
     lab = start(folder, *command)
     lab.until("installing 389-ds")
     wait_for(lambda: left_by(engine, lab.process.pid), "a working container")
@@ -122,7 +122,7 @@ def test_in_the_second_workload_and_then_in_the_report(engine: Engine, folder: P
     with Store.open(folder / "results.db") as store:
         assert [c.boundary is not None for c in store.campaigns()] == [True, True]
 
-    told = dsbisect(folder, "report", "--output", str(folder / "again"))
+    told = dsbisect(folder, "show", "--output", str(folder / "again"))
     assert told.returncode == 0, told.stderr
     assert (folder / "again" / "report.html").is_file()
 

@@ -1,4 +1,4 @@
-"""`dsbisect load` on real servers: workers add up, and what is not the server's fault is told.
+"""`measure load` on real servers: workers add up, and what is not the server's fault is told.
 
 Rates are low and runs are short: other work may go on on the same machine.
 """
@@ -27,7 +27,7 @@ from dsharness.systems.ldap.directory_system import OwnDirectory
 from dsresults.compare.driven_load import DrivenLoad, WorkerEnd
 
 ROW = "debian-12"
-LOAD = ("load", ROW, "--workload", "search-as-user@50")
+LOAD = ("measure", "load", ROW, "--workload", "search-as-user@50")
 BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
 OPTIONS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
@@ -186,8 +186,9 @@ def test_an_address_is_asked_for_the_binds_that_were_said(
         file = tmp_path / "users.tsv"
         address = f"ldap://127.0.0.1:{instance.endpoint.port}"
         ask = (
-            "load", address, "--network", f"container:{instance.container.name}", "--users",
-            str(file), "--rate", "20", "--workers", "2", "--minutes", "0.06", "--json",
+            "measure", "load", address, "--network", f"container:{instance.container.name}",
+            "--users-file", str(file), "--rate", "20", "--workers", "2", "--minutes", "0.06",
+            "--json",
         )  # fmt: skip
         file.write_text("".join(f"{user.dn}\t{user.password}\n" for user in users))
         before = instance.look()

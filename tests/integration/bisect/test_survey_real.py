@@ -51,7 +51,7 @@ def test_failures_are_lines_and_a_ctrl_c_loses_none(folder: Path) -> None:
     status, _ = first.end()
     assert status == ExitCode.INTERRUPTED
 
-    done = dsbisect(folder, *arguments(folder), "--json", "--markdown", str(folder / "table.md"))
+    done = dsbisect(folder, *arguments(folder), "--json", "--table", str(folder / "table.md"))
     assert done.returncode == 0, done.stderr
     assert "2 lines: 1 to try, 1 known already" in done.stderr
     whole = document(done.stdout)

@@ -57,7 +57,7 @@ class Lab:
     def command(self) -> tuple[str, ...]:
         return (
             "validate", "--row", PUBLISHED, "--source", str(self.srpm),
-            "--edit", "rust-rounds=10000", "--accept-weaker", "--pairs", "8", "--margin", "10",
+            "--edit", "rust-rounds=10000", "--accept-weaker", "--max-runs", "8", "--margin", "10",
             "--key", str(self.key[0]), "--output", "answer",
         )  # fmt: skip
 

@@ -178,8 +178,8 @@ def test_the_series_is_searched_and_answered(folder: Path) -> None:
 
 def test_several_workers_drive_it_without_being_told_a_workload(folder: Path) -> None:
     done = dsbisect(
-        folder, "load", "debian-13-bind", "--workers", "2", "--rate", "100", "--minutes", "0.06",
-        "--json",
+        folder, "measure", "load", "debian-13-bind", "--workers", "2", "--rate", "100",
+        "--minutes", "0.06", "--json",
     )  # fmt: skip
     assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr
     found = DrivenLoad.model_validate_json(done.stdout)

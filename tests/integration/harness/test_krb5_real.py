@@ -137,7 +137,7 @@ def folder(engine: Engine, tmp_path: Path) -> Path:
 
 def test_several_workers_drive_a_kdc(folder: Path) -> None:
     done = dsbisect(
-        folder, "load", "debian-12-krb5", "--workload", "small.yaml", "--workers", "2",
+        folder, "measure", "load", "debian-12-krb5", "--workload", "small.yaml", "--workers", "2",
         "--rate", "50", "--minutes", "0.06", "--json",
     )  # fmt: skip
     assert done.returncode in {ExitCode.OK, ExitCode.INCONCLUSIVE}, done.stderr

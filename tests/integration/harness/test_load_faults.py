@@ -153,7 +153,7 @@ def test_a_clock_that_is_set_in_a_run_changes_nothing_but_the_date(
     )
     monkeypatch.setenv("LD_PRELOAD", str(library))
     monkeypatch.setenv("SET_CLOCK_BY", str(offset))
-    lab = start(tmp_path, "measure", ROW, "--workload", "bind-one", "--samples", "3", "--json")
+    lab = start(tmp_path, "measure", ROW, "--workload", "bind-one", "--runs", "3", "--json")
     monkeypatch.delenv("LD_PRELOAD")
     lab.until("(1 of about 3")
     offset.write_text(str(step_s), encoding="utf-8")

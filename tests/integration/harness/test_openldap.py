@@ -114,7 +114,7 @@ def test_a_directory_by_its_address_is_bound_to_exactly_as_often_as_promised(
     directory: Instance, tmp_path: Path
 ) -> None:
     before = directory.system.look(directory.endpoint).operations["bind"]
-    named = ("--users", users_file(tmp_path), "--samples", "2", "--operations", "100", "--json")
+    named = ("--users-file", users_file(tmp_path), "--runs", "2", "--operations", "100", "--json")
     done = measured(directory, tmp_path, *named)
     after = directory.system.look(directory.endpoint).operations["bind"]
     assert done.returncode == 0, done.stderr
@@ -139,7 +139,7 @@ def test_a_directory_by_its_address_is_bound_to_exactly_as_often_as_promised(
 def test_what_cannot_be_bound_to_gives_one_error(
     directory: Instance, tmp_path: Path, password: str, address: str | None, why: str
 ) -> None:
-    named = ("--users", users_file(tmp_path, password))
+    named = ("--users-file", users_file(tmp_path, password))
     done = measured(directory, tmp_path, *named, address=address)
     assert done.returncode == ExitCode.WORKLOAD, done.stderr
     assert why in done.stderr
@@ -151,7 +151,7 @@ def test_what_cannot_be_bound_to_gives_one_error(
 def test_when_its_time_is_over_nothing_is_bound_any_more(
     directory: Instance, tmp_path: Path
 ) -> None:
-    named = ("--users", users_file(tmp_path), "--operations", "100000", "--limit", "3")
+    named = ("--users-file", users_file(tmp_path), "--operations", "100000", "--limit", "3")
     done = measured(directory, tmp_path, *named)
     assert done.returncode == ExitCode.DEADLINE, done.stderr
     assert "3 s were over before its binds were" in done.stderr
@@ -182,7 +182,7 @@ def test_on_this_machine_s_loopback_it_is_asked_what_it_tells_anyone(
         wait_until(lambda: _listens(port), Deadline.after(30), what="slapd")
         named = ("--bind-dn", OpenLdap.site.user_dn(1), "--password-file", password_file(tmp_path))
         address = ("--address", f"ldap://127.0.0.1:{port}", "--matrix", str(ROOT / "matrix.yaml"))
-        done = dsbisect(tmp_path, "measure", *address, *named, "--samples", "1", "--json")
+        done = dsbisect(tmp_path, "measure", *address, *named, "--runs", "1", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["network"] == "host"

@@ -87,7 +87,7 @@ def test_doctor_says_what_this_user_can_and_cannot_do(owner: Owner) -> None:
 
 def test_a_row_is_measured_without_any_privilege(owner: Owner) -> None:
     engine = owner.json("doctor")["engine"]
-    taken = owner.json("measure", ROW, "--workload", "bind-one", "--samples", "2")
+    taken = owner.json("measure", ROW, "--workload", "bind-one", "--runs", "2")
     for sample in map(Sample.model_validate, taken):
         assert sample.operations > 0
         assert sample.value("cpu")
@@ -102,7 +102,7 @@ def test_nothing_of_it_is_left_and_another_look_starts_from_the_golden_state(own
     assert owner.podman("ps", "--all", "--quiet") == ""
     listed = owner.podman("images", "--format", "{{.Repository}}", "localhost/dsbisect/golden")
     assert listed.split() == ["localhost/dsbisect/golden"]
-    (sample,) = owner.json("measure", ROW, "--workload", "bind-one", "--samples", "1")
+    (sample,) = owner.json("measure", ROW, "--workload", "bind-one", "--runs", "1")
     assert sample["operations"] > 0
-    campaigns = owner.json("results", "list")
+    campaigns = owner.json("list", "answers")
     assert [campaign["samples"] for campaign in campaigns] == [2, 1]

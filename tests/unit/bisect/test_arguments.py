@@ -21,13 +21,13 @@ MATRIX = Path(__file__).resolve().parents[3] / "matrix.yaml"
 BUILD = ("build", "make", "debian-13")
 COMMITS = ("bisect", "commits", "--repo", "https://host/389", "--good", "a", "--bad", "b")
 JUDGE = ("judge", "HEAD", "--repo", "https://host/389", "--good", "a", "--bad", "b")
-PLAN = ("plan", "--drop", "5")
+PLAN = ("bisect", "plan", "--smallest", "5")
 MEASURE = ("measure", "debian-13")
 ENDURANCE = ("measure", "endurance", "debian-12", "--workload")
 SIZES = ("measure", "sizes", "debian-12", "--workload")
 LEVELS = ("measure", "levels", "debian-12", "--workload", "search-as-user")
-LOAD = ("load",)
-ADDRESS = ("load", "ldap://127.0.0.1:3389", "--users", "users.tsv")
+LOAD = ("measure", "load")
+ADDRESS = ("measure", "load", "ldap://127.0.0.1:3389", "--users-file", "users.tsv")
 VALIDATE = ("validate", "--row", "debian-13")
 WRONG = (
     (("--edit", "default-sheme=SSHA512"), "no edit 'default-sheme'. Perhaps you meant"),
@@ -57,25 +57,28 @@ OF_BUILDS = (
 )
 BY_ADDRESS = ("measure", "--address", "ldap://127.0.0.1:3389")
 OF_ADDRESSES = (
-    ((), "either --users or --bind-dn"),
-    (("--users", "notes.txt", "--bind-dn", "cn=a"), "either --users or --bind-dn"),
-    (("--users", "none.tsv"), "--users none.tsv: No such file"),
-    (("--users", "empty.patch"), "--users empty.patch: it names no user"),
-    (("--users", "notes.txt"), "--users notes.txt, line 1: 0 tabs, not one"),
+    ((), "either --users-file or --bind-dn"),
+    (("--users-file", "notes.txt", "--bind-dn", "cn=a"), "either --users-file or --bind-dn"),
+    (("--users-file", "none.tsv"), "--users-file none.tsv: No such file"),
+    (("--users-file", "empty.patch"), "--users-file empty.patch: it names no user"),
+    (("--users-file", "notes.txt"), "--users-file notes.txt, line 1: 0 tabs, not one"),
     (("--bind-dn", "cn=a"), "--bind-dn needs a password"),
     (("--bind-dn", ""), "--bind-dn '': the value is empty"),
     (("--bind-dn", "cn=a", "--password-file", "none"), "--password-file none: No such file"),
     (("--bind-dn", "cn=a", "--password-file", "/dev/zero"), "neither a file nor a pipe"),
     (("--bind-dn", "cn=a", "--password-file", "empty.patch"), "the password is empty"),
     (("--bind-dn", "a", "--password-file", "notes.txt"), "the DN has no ="),
-    (("--users", "notes.txt", "--password-file", "notes.txt"), "belongs to --bind-dn"),
-    (("--users", "users.tsv", "--network", "none"), "the load would reach nothing"),
-    (("--users", "users.tsv", "--address", "ldaps://host"), "--address ldaps://host"),
-    (("--users", "users.tsv", "--limit", "0"), "--limit"),
-    (("--users", "users.tsv", "--operations", "0"), "--operations"),
-    (("--users", "users.tsv", "--workload", "bind-one"), "--workload is of no use with --address"),
-    (("--users", "users.tsv", "debian-13"), "ROW is of no use with --address"),
-    (("--users", "users.tsv", "--matrix", "none.yaml"), "none.yaml"),
+    (("--users-file", "notes.txt", "--password-file", "notes.txt"), "belongs to --bind-dn"),
+    (("--users-file", "users.tsv", "--network", "none"), "the load would reach nothing"),
+    (("--users-file", "users.tsv", "--address", "ldaps://host"), "--address ldaps://host"),
+    (("--users-file", "users.tsv", "--limit", "0"), "--limit"),
+    (("--users-file", "users.tsv", "--operations", "0"), "--operations"),
+    (
+        ("--users-file", "users.tsv", "--workload", "bind-one"),
+        "--workload is of no use with --address",
+    ),
+    (("--users-file", "users.tsv", "debian-13"), "ROW is of no use with --address"),
+    (("--users-file", "users.tsv", "--matrix", "none.yaml"), "none.yaml"),
 )
 SHARE = """\
 workloads:
@@ -102,12 +105,19 @@ CASES = (
     (COMMITS, ("--scatter", "inf"), "--scatter inf: must be 0 or more, and below 1000"),
     (COMMITS, ("--expected", "inf"), "--expected inf: must be above 0 and finite"),
     *(
-        (("plan", "--drop", n, "--noise", "5"), (), f"--drop {n}: must be")
+        (("bisect", "plan", "--smallest", n, "--noise-pct", "5"), (), f"--smallest {n}: must be")
         for n in ("nan", "1e+09")
     ),
-    *((PLAN, ("--noise", number), f"--noise {number}: must be") for number in ("nan", "inf")),
-    (PLAN, ("--noise", "5", "--max-hours", "-1"), "--max-hours -1: must be above 0"),
-    (PLAN, ("debian-12", "--noise", "5"), "debian-12 and --noise 5: one of them is too much"),
+    *(
+        (PLAN, ("--noise-pct", number), f"--noise-pct {number}: must be")
+        for number in ("nan", "inf")
+    ),
+    (PLAN, ("--noise-pct", "5", "--max-hours", "-1"), "--max-hours -1: must be above 0"),
+    (
+        PLAN,
+        ("debian-12", "--noise-pct", "5"),
+        "debian-12 and --noise-pct 5: one of them is too much",
+    ),
     (("bisect", "debian-10..debian-12"), (), "series debian has no row 'debian-10'"),
     (("bisect", "debian-13..debian-12"), (), "debian-12 comes before debian-13 in series debian"),
     (("bisect", "a..b"), (), "next: commits need --repo; `dsbisect matrix graph debian` shows"),
@@ -148,7 +158,7 @@ CASES = (
             (*LOAD, "debian-12"),
             ("bisect", "rows"),
             ("explain", "debian-12", "debian-13"),
-            ("plan", "debian-12", "--drop", "5"),
+            ("bisect", "plan", "debian-12", "--smallest", "5"),
         )
     ),
     (LEVELS[:2], ("debian-13-bind", "--workload", "session"), "'session' uses ldap, but 'debian-1"),
@@ -175,7 +185,7 @@ CASES = (
     ),
     *((MEASURE, ("--store", place), said) for place, said in PLACES),
     (COMMITS, ("--store", "nonsense://"), PLACES[0][1]),
-    (MEASURE, ("--users", "notes.txt"), "--users needs --address"),
+    (MEASURE, ("--users-file", "notes.txt"), "--users-file needs --address"),
     (MEASURE, ("--network", "host"), "--network needs --address"),
     (("build", "make", "debain-13"), (), "no row 'debain-13'"),
     (BUILD, ("--export", "notes.txt/out"), "--export notes.txt/out"),
@@ -189,7 +199,7 @@ CASES = (
     (VALIDATE, ("--package", "none.deb"), "none.deb"),
     (VALIDATE, ("--edit", "rust-rounds=1", "--profile", "bind"), "no profile 'bind'"),
     (VALIDATE, ("--edit", "rust-rounds=1", "--margin", "0"), "--margin"),
-    (VALIDATE, ("--edit", "rust-rounds=1", "--pairs", "1"), "--pairs"),
+    (VALIDATE, ("--edit", "rust-rounds=1", "--max-runs", "1"), "--max-runs"),
     (
         VALIDATE,
         ("--edit", "rust-rounds=1", "--key", "none.pem"),
@@ -265,10 +275,14 @@ CASES = (
     ((*LOAD, "debian-12", "--workers", "21"), (), "--workers"),
     ((*LOAD, "debian-12", "--minutes", "0"), (), "--minutes"),
     ((*LOAD, "debian-12", "--port", "8089"), (), "--port is of no use without --gui"),
-    ((*LOAD, "debian-12", "--users", "users.tsv"), (), "--users needs an address"),
+    ((*LOAD, "debian-12", "--users-file", "users.tsv"), (), "--users-file needs an address"),
     ((*LOAD, "debian-12", "--settings", "defualt"), (), "no settings 'defualt'"),
-    ((*LOAD, "ldap://host", "--users", "users.tsv"), (), "how many binds a second may it get?"),
-    ((*LOAD, "ldap://host", "--rate", "5"), (), "either --users or --bind-dn"),
+    (
+        (*LOAD, "ldap://host", "--users-file", "users.tsv"),
+        (),
+        "how many binds a second may it get?",
+    ),
+    ((*LOAD, "ldap://host", "--rate", "5"), (), "either --users-file or --bind-dn"),
     (
         (*LOAD, "ldap://host", "--rate", "5", "--workload", "session"),
         (),
@@ -293,13 +307,13 @@ CASES = (
         "connections, of 2 workers",
     ),
     (
-        (*LOAD, "ldap://192.0.2.1", "--users", "users.tsv", "--rate", "5"),
+        (*LOAD, "ldap://192.0.2.1", "--users-file", "users.tsv", "--rate", "5"),
         (),
         "ldap://192.0.2.1:389 is not this machine: 5 binds a second for 1 min",
     ),
     ((*LOAD, "debian-12", "--yes", "ldap://host"), (), "--yes needs an address"),
     (
-        (*LOAD, "ldap://host", "--users", "/dev/zero", "--rate", "1"),
+        (*LOAD, "ldap://host", "--users-file", "/dev/zero", "--rate", "1"),
         (),
         "neither a file nor a pipe",
     ),
@@ -316,7 +330,7 @@ CASES = (
 OF_FOLDERS = (
     LEVELS, (*SIZES, "session"), (*ENDURANCE, "session"), ("explain", "debian-12", "debian-13"),
     ("bisect", "rows"), COMMITS, ("reproduce",), ("reproduce", "--claims"),
-    ("watch", "run", "w.yaml"), (*VALIDATE, "--edit", "rust-rounds=1"), ("report",),
+    ("watch", "run", "w.yaml"), (*VALIDATE, "--edit", "rust-rounds=1"), ("show",),
 )  # fmt: skip
 CASES += tuple(
     (command, ("--output", "notes.txt"), "the report cannot be written to notes.txt: Not a dir")
@@ -475,7 +489,7 @@ def test_an_empty_database_is_not_this_machine(command, monkeypatch, capfd):
         (("measure", "schemes", "--scheme", ""), "--scheme ''"),
         (("check", "--matrix", ""), "--matrix ''"),
         (("build", "make", "debian-13", "--source", ""), "--source ''"),
-        (("report", ""), "report ''"),
+        (("show", ""), "show ''"),
         (("results", "export", ""), "export ''"),
     ],
 )

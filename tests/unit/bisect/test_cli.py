@@ -32,15 +32,16 @@ ROW = {
 }
 COMMANDS = (
     "doctor", "measure", "measure levels", "measure sizes", "measure endurance", "measure schemes",
-    "load", "explain", "plan",
-    "build make", "build list", "build survey", "judge", "reproduce", "report", "serve", "history",
+    "measure load", "explain",
+    "build make", "build list", "build survey", "judge", "reproduce", "show", "show pages",
+    "show history", "show record", "show steps", "show again",
     "compare", "validate", "validate verify", "watch run", "watch show", "watch set",
     "watch release",
-    "log", "replay", "clean", "list rows", "list workloads", "list metrics", "list settings",
-    "list series", "list toolchains", "check",
+    "clean", "list rows", "list workloads", "list metrics", "list settings",
+    "list series", "list toolchains", "list answers", "check",
     "matrix graph", "matrix schema", "image build", "image list", "image manifest", "bisect rows",
-    "bisect commits",
-    "results list", "results show", "results export", "results import",
+    "bisect commits", "bisect plan",
+    "results export", "results import",
     "workload from-log",
     "machines worker", "machines attach", "machines cancel", "machines drain", "machines forget",
     "machines role",
@@ -152,7 +153,7 @@ def test_every_metric_is_listed(terminal: Terminal) -> None:
 
 def test_there_is_no_other_command(terminal: Terminal) -> None:
     listed = []
-    for group in (*GROUPS, "measure", "validate"):
+    for group in (*GROUPS, "measure", "validate", "show"):
         _, out, _ = terminal.run(*group.split(), "--help")
         names = re.findall(r"^│ ([a-z-]+)  ", out.partition("─ Commands")[2], re.MULTILINE)
         listed += [f"{group} {name}".strip() for name in names]
@@ -172,14 +173,14 @@ def test_there_is_no_other_command(terminal: Terminal) -> None:
         ("order", ("bisect", "rows", "--good", "debian-12", "--bad", "debian-11")),
         ("no-matrix", ("check", "none.yaml")),
         ("folder-as-matrix", ("check", ".")),
-        ("store-url", ("report", "--store", "mysql://db/x")),
-        ("store-folder", ("report", "--store", "none/x.db")),
-        ("no-store", ("report",)),
+        ("store-url", ("show", "--store", "mysql://db/x")),
+        ("store-folder", ("show", "--store", "none/x.db")),
+        ("no-store", ("show",)),
         ("option", ("measure", "--bogus")),
         ("command", ("mesure",)),
         ("no-row", ("measure",)),
-        ("no-number", ("measure", "debian-12", "--samples", "many")),
-        ("too-few", ("measure", "debian-12", "--samples", "0")),
+        ("no-number", ("measure", "debian-12", "--runs", "many")),
+        ("too-few", ("measure", "debian-12", "--runs", "0")),
         ("format", ("matrix", "graph", "--format", "svg")),
         ("group-alone", ("bisect",)),
         ("alone", ()),
@@ -231,14 +232,14 @@ def test_json_is_all_of_standard_output(terminal: Terminal, args: tuple[str, ...
 
 def test_json_of_what_is_stored(terminal: Terminal, place: Path) -> None:
     terminal.run("results", "import", str(EXPORT))
-    assert json.loads(terminal.run("results", "list", "--json")[1])
-    assert json.loads(terminal.run("results", "show", "c-1", "--json")[1])
+    assert json.loads(terminal.run("list", "answers", "--json")[1])
+    assert json.loads(terminal.run("show", "record", "c-1", "--json")[1])
     exported = str(place / "out.jsonl")
     assert json.loads(terminal.run("results", "export", exported, "--json")[1])
-    status, out, err = terminal.run("report", "--output", str(place / "report"), "--json")
+    status, out, err = terminal.run("show", "--output", str(place / "report"), "--json")
     assert (status, err) == (0, "")
     assert json.loads(out) == json.loads((place / "report" / "report.json").read_text())
-    status, out, _ = terminal.run("report", "--output", str(place / "report"))
+    status, out, _ = terminal.run("show", "--output", str(place / "report"))
     assert out.splitlines()[-1] == str(place / "report" / "report.html")
 
 

@@ -347,7 +347,7 @@ def test_a_report_is_written_again_from_the_store(tmp_path, monkeypatch, asked):
     monkeypatch.setenv("DSBISECT_MATRIX", str(ROOT / "matrix.yaml"))
     ids = [campaign.id] if asked == "campaign" else []
     output = tmp_path / "report"
-    done = CliRunner().invoke(root.app, ["report", *ids, "--store", place, "--output", str(output)])
+    done = CliRunner().invoke(root.app, ["show", *ids, "--store", place, "--output", str(output)])
     assert done.exit_code == 0, done.output
     assert done.output == f"{answer_text(found.findings)}\n{output / 'report.html'}\n"
     data = json.loads((output / "report.json").read_text(encoding="utf-8"))

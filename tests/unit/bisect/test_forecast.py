@@ -178,7 +178,7 @@ def test_a_plan_is_of_the_way_in_which_this_machine_measures(
 
     monkeypatch.setattr("dssearch.forecast.forecast", seen)
     monkeypatch.setattr("dslab.lab_conditions.available_cpus", lambda: tuple(range(cpus)))
-    CliRunner().invoke(app, ["plan", "--noise", "5", "--drop", "20"])
+    CliRunner().invoke(app, ["bisect", "plan", "--noise-pct", "5", "--smallest", "20"])
     (search,) = asked
     assert search.costs.paired is (cpus > 1)
 

@@ -43,6 +43,15 @@ def prove_refusal(error: UsageError, place: str) -> None:
     assert error.hint
 
 
+def test_half_a_character_is_refused(store: Store) -> None:
+    """Ids are made of such texts."""
+    finding = next(record for record in RECORDS if record["record"] == "finding")
+    finding = {**finding, "value": {**finding["value"], "found_at": "\ud8c0", "campaigns": []}}
+    with pytest.raises(UsageError, match="line 2: not a line of JSON in UTF-8") as refused:
+        store.import_jsonl([*LINES[:1], json.dumps(finding)], source="a.jsonl", check=check_finding)
+    prove_refusal(refused.value, "a.jsonl, line 2: ")
+
+
 @MANY
 @given(record=mutated(RECORDS))
 def test_a_changed_line_is_refused_or_taken_whole(store: Store, record: Json) -> None:
@@ -71,10 +80,10 @@ def test_changed_bytes_are_refused_or_read(line: str, at: float, put: str, cut: 
 
 
 COMMANDS = (
-    ("results", "list"), ("results", "list", "--json"), ("results", "show", "CAMPAIGN"),
-    ("history", "debian-12"), ("history", "debian-12", "--json"),
-    ("results", "show", "CAMPAIGN", "OTHER"), ("log", "CAMPAIGN"),
-    ("report", "CAMPAIGN", "--output", "OUT"),
+    ("list", "answers"), ("list", "answers", "--json"), ("show", "record", "CAMPAIGN"),
+    ("show", "history", "debian-12"), ("show", "history", "debian-12", "--json"),
+    ("show", "record", "CAMPAIGN", "OTHER"), ("show", "steps", "CAMPAIGN"),
+    ("show", "CAMPAIGN", "--output", "OUT"),
     ("watch", "show"),
 )  # fmt: skip
 CHANGES = st.lists(
@@ -200,7 +209,7 @@ def test_a_stored_finding_that_cannot_be_read_ends_no_list(store: Store, kind: A
         )
     )
     place = str(store)
-    for argv in (["watch", "show"], ["results", "list"], ["report"]):
+    for argv in (["watch", "show"], ["list", "answers"], ["show"]):
         done = CliRunner().invoke(root.app, [*argv, "--store", place])
         error = done.exception
         assert error is None or isinstance(error, DsbisectError | SystemExit), (argv, error)

@@ -1,4 +1,4 @@
-"""What `dsbisect load ROW` asks of a row when nobody says what."""
+"""What `dsbisect measure load ROW` asks of a row when nobody says what."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from seen_page import seen_page
 from shipped import MATRIX
 from watched_tips import watch_with_an_alarm
 
-from dsbisect.cli.serve import StoredPages
+from dsbisect.cli.stored_pages import StoredPages
 from dsbisect.page_server import LOOPBACK, Pages, PageServer, ServedPage
 from dsharness.errors import ExitCode, PortTakenError, StoreError
 from dsresults.store import Store
@@ -222,7 +222,7 @@ def test_nothing_of_the_first_page_is_hidden_from_any_reader(stored):
 def test_the_command_serves_until_ctrl_c(tmp_path):
     place = tmp_path / "store.db"
     Store.open(place).close()
-    words = ("serve", "--port", "0", "--store", str(place), "--json")
+    words = ("show", "pages", "--port", "0", "--store", str(place), "--json")
     code = "from dsbisect.program import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, *words],
@@ -238,7 +238,10 @@ def test_the_command_serves_until_ctrl_c(tmp_path):
         connection.request("GET", "/")
         assert connection.getresponse().status == 200
         taken = subprocess.run(
-            [sys.executable, "-c", code, "serve", "--port", str(port), "--store", str(place)],
+            [
+                sys.executable, "-c", code, "show", "pages", "--port", str(port),
+                "--store", str(place),
+            ],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert taken.returncode == ExitCode.PORT

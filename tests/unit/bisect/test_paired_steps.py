@@ -163,7 +163,7 @@ def test_without_a_count_noise_leaves_it_open_and_never_passes(asked, monkeypatc
     lab = TwoServers(slower=1.015, noise=0.15)
     check = checks(asked, lab, monkeypatch)["speed"]
     assert check.status is Status.INCONCLUSIVE
-    assert "--pairs" in check.advice
+    assert "--max-runs" in check.advice
     assert lab.taken == 2 * asked.max_pairs
 
 
@@ -187,7 +187,7 @@ def test_few_operations_tell_of_no_leak(asked, monkeypatch):
     check = leak_check(asked, lab, monkeypatch)
     assert check.status is Status.INCONCLUSIVE
     assert "neither shown nor excluded" in check.found
-    assert "--pairs" in check.advice
+    assert "--max-runs" in check.advice
 
 
 @pytest.mark.few(1)

@@ -384,9 +384,9 @@ def test_other_commands_end_as_they_would_with_a_reader(monkeypatch, stream, sta
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
     alone = typer.Typer()
-    alone.command("report")(unanswered)
-    monkeypatch.setitem(COMMANDS, "report", command_of(alone))
-    assert forked(stream, "report") == status
+    alone.command("show")(unanswered)
+    monkeypatch.setitem(COMMANDS, "show", command_of(alone))
+    assert forked(stream, "show") == status
 
 
 @pytest.mark.parametrize(("args", "status"), [(("--help",), 0), (("HEAD", "-h"), 0)])

@@ -42,7 +42,7 @@ def run(place: Path, *argv: str) -> str:
 
 
 def test_a_candidate_s_history_has_each_load_with_each_metric(place: Path) -> None:
-    found = json.loads(run(place, "history", "debian-13", "--json"))
+    found = json.loads(run(place, "show", "history", "debian-13", "--json"))
     with Store.open(place) as store:
         ours = store.samples(candidate_id="debian-13")
     assert {group["workload_id"] for group in found["groups"]} == {"bind-random", "bind-one"}
@@ -55,7 +55,7 @@ def test_a_candidate_s_history_has_each_load_with_each_metric(place: Path) -> No
         ]
         cpu = next(metric for metric in group["metrics"] if metric["name"] == "cpu")
         assert (cpu["low"], cpu["high"], cpu["samples"]) == (min(values), max(values), len(values))
-    text = run(place, "history", "debian-13")
+    text = run(place, "show", "history", "debian-13")
     assert text.startswith("debian-13\n")
     assert "bind-one, settings default, on " in text
 
@@ -79,22 +79,22 @@ def _campaign(**facts: object) -> Any:
 
 def test_an_unknown_candidate_is_one_clear_error(place: Path) -> None:
     with pytest.raises(UsageError, match=r"nothing was ever measured of 'debian-31' .*debian-13"):
-        run(place, "history", "debian-31")
+        run(place, "show", "history", "debian-31")
 
 
 def test_two_runs_stand_next_to_each_other_with_what_differs(place: Path) -> None:
     with Store.open(place) as store:
         first, second = (campaign.id for campaign in store.campaigns())
-    text = run(place, "results", "show", first, second)
+    text = run(place, "show", "record", first, second)
     assert text.startswith("warning: workloads differ: bind-random (")
     assert re.search(r"^  debian-11: [\d.]+ ms \([\d.]+ ms to .*, then ", text, re.MULTILINE)
     assert "their samples lie apart" in text
-    told = json.loads(run(place, "results", "show", first, second, "--json"))
+    told = json.loads(run(place, "show", "record", first, second, "--json"))
     assert told["runs"] == [first, second]
     assert {each["candidate"] for each in told["candidates"]} == set(DEBIAN)
-    assert "warning" not in run(place, "results", "show", first, first)
+    assert "warning" not in run(place, "show", "record", first, first)
     with pytest.raises(UsageError, match="holds no campaign 'nothing'"):
-        run(place, "results", "show", first, "nothing")
+        run(place, "show", "record", first, "nothing")
 
 
 def test_another_machine_other_settings_and_procedures_are_warned_of(place: Path) -> None:
@@ -126,8 +126,8 @@ def test_another_machine_other_settings_and_procedures_are_warned_of(place: Path
 @pytest.mark.parametrize(
     "command",
     [
-        "report nosuch", "log nosuch", "compare nosuch nosuch", "results show nosuch",
-        "history nosuch", "watch show nosuch",
+        "show nosuch", "show steps nosuch", "compare nosuch nosuch", "show record nosuch",
+        "show history nosuch", "watch show nosuch",
     ],
 )  # fmt: skip
 def test_an_id_that_nobody_stored_is_a_matter_of_the_command_line(

@@ -203,11 +203,11 @@ def test_replay_plays_a_stored_answer_from_its_runs(
         finding = Finding.now("levels", StudyRecord.model_validate(value), title="t", answer="a")
         store.put(finding)
     place = str(tmp_path / "results.db")
-    told = CliRunner().invoke(app, ["replay", finding.id, "--store", place, "--json"])
+    told = CliRunner().invoke(app, ["show", "again", finding.id, "--store", place, "--json"])
     assert json.loads(told.stdout)["same"] is not edited
     assert told.exit_code == (ExitCode.INCONCLUSIVE if edited else 0)
     with pytest.raises(UsageError, match="holds no answer '1234'"):
-        CliRunner().invoke(app, ["replay", "1234", "--store", place], catch_exceptions=False)
+        CliRunner().invoke(app, ["show", "again", "1234", "--store", place], catch_exceptions=False)
 
 
 def test_the_metric_of_levels_is_there() -> None:

@@ -132,17 +132,17 @@ def test_a_validation_is_shown_and_written_again_from_the_store(tmp_path):
         (kept,) = store.findings()
     output = tmp_path / "report"
     run = CliRunner().invoke
-    done = run(root.app, ["report", kept.id, "--store", place, "--output", str(output)])
+    done = run(root.app, ["show", kept.id, "--store", place, "--output", str(output)])
     assert done.exit_code == 0, done.output
     assert done.output == f"{answer_text(found)}\n{output / 'report.html'}\n"
     written = json.loads((output / "report.json").read_text(encoding="utf-8"))
     assert written["answer"] == "do not ship"
     assert [check["name"] for check in written["checks"]] == [c.name for c in found.checks]
     assert "evidence/log.txt" not in (output / "report.html").read_text(encoding="utf-8")
-    (line,) = json.loads(run(root.app, ["results", "list", "--json", "--store", place]).output)
+    (line,) = json.loads(run(root.app, ["list", "answers", "--json", "--store", place]).output)
     assert (line["id"], line["answer"]) == (kept.id, "do not ship")
     assert line["series"] == "rust-rounds=10000 on debian-13"
-    shown = run(root.app, ["results", "show", kept.id, "--json", "--store", place]).output
+    shown = run(root.app, ["show", "record", kept.id, "--json", "--store", place]).output
     assert json.loads(shown)["finding"]["value"]["row"] == "debian-13"
 
 

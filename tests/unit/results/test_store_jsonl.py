@@ -112,4 +112,4 @@ def test_two_answers_to_one_campaign_are_a_conflict(store: Store) -> None:
 def test_what_is_no_log_is_no_matter_of_an_import(line: str) -> None:
     with pytest.raises(UsageError, match=r"^bad\.jsonl") as caught:
         parse_log([line], source="bad.jsonl")
-    assert caught.value.hint == "give the output of `dsbisect log --json`"
+    assert caught.value.hint == "give the output of `dsbisect show steps --json`"

@@ -88,7 +88,7 @@ def test_every_point_leads_to_its_commit_and_its_runs() -> None:
     slow = articles["t1"]
     assert f"{FORGE}{hash_of(2)}" in [link.attributes["href"] for link in slow.all("a")]
     assert f"{PAGE}#alarm-aaaaaaaaaaaa" in [link.attributes["href"] for link in slow.all("a")]
-    assert "dsbisect report campaign" in slow.text
+    assert "dsbisect show campaign" in slow.text
     assert slow.all("table")[0].rows[1:] == [
         ["0", "A CPU, 2 CPUs, kernel 6.12", "6.0 s", "000000000000 10.0, 200000000000 12.0"],
         ["1", "A CPU, 2 CPUs, kernel 6.12", "6.0 s", "000000000000 11.0, 200000000000 11.0"],

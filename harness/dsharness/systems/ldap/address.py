@@ -80,7 +80,7 @@ def parse_address(text: str) -> LdapAddress:
     if url.scheme != "ldap":
         raise _wrong(text, "it does not begin with ldap://")
     if url.username is not None or url.password is not None:
-        raise _wrong(text, "it names a user; --users or --bind-dn do that")
+        raise _wrong(text, "it names a user; --users-file or --bind-dn do that")
     if url.path not in {"", "/"} or url.query or url.fragment:
         raise _wrong(text, "something follows the port")
     if not HOST.fullmatch(url.hostname or ""):
@@ -102,17 +102,19 @@ def read_users(path: Path) -> tuple[LdapUser, ...]:
         given = given_input(str(path.absolute()), most_bytes=MOST_USERS_BYTES)
         lines = given.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise UsageError(f"--users {path}: it is not text in UTF-8") from error
+        raise UsageError(f"--users-file {path}: it is not text in UTF-8") from error
     except OSError as error:
-        raise UsageError(f"--users {path}: {error.strerror}") from error
+        raise UsageError(f"--users-file {path}: {error.strerror}") from error
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not numbered:
         raise UsageError(
-            f"--users {path}: it names no user", hint="one a line: DN, a tab, the password"
+            f"--users-file {path}: it names no user", hint="one a line: DN, a tab, the password"
         )
     if len(numbered) > MOST_USERS:
-        raise UsageError(f"--users {path}: {len(numbered)} users; at most {MOST_USERS} are read")
-    return tuple(_user(line, f"--users {path}, line {number}") for number, line in numbered)
+        raise UsageError(
+            f"--users-file {path}: {len(numbered)} users; at most {MOST_USERS} are read"
+        )
+    return tuple(_user(line, f"--users-file {path}, line {number}") for number, line in numbered)
 
 
 def _user(line: str, where: str) -> LdapUser:

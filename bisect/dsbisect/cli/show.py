@@ -1,4 +1,4 @@
-"""`report`: the HTML page and text for what is in the store."""
+"""`show`: the HTML page and text of an answer that is in the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dsresults.report import ReportData
 
 
-def report(  # noqa: PLR0913 - each is an option
+def show(  # noqa: PLR0913 - each is an option
     ids: Annotated[
         list[str] | None,
         typer.Argument(
@@ -67,7 +67,7 @@ def report(  # noqa: PLR0913 - each is an option
     live: Annotated[
         bool,
         typer.Option(
-            "--watch", help="Write the page of a search that runs again and again, until it ends."
+            "--live", help="Write the page of a search that runs again and again, until it ends."
         ),
     ] = False,
     schema: Annotated[
@@ -75,9 +75,11 @@ def report(  # noqa: PLR0913 - each is an option
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report again from stored samples; the last line is its path.
+    """Show an answer again from what is stored; with commands below it.
 
-    Example: dsbisect report --output /tmp/report --figures /tmp/figures
+    It writes the page, too: the last line is its path.
+
+    Example: dsbisect show --output /tmp/report --figures /tmp/figures
     """
     from dsbisect.cli.stored_answers import stored_answer
     from dsharness.matrix import load_matrix
@@ -120,7 +122,7 @@ def _of_search(answer: Answered, option: str) -> ReportData:
     if answer.data is None:
         raise UsageError(
             f"{option} is for searches of rows or commits: this answer is of another kind",
-            hint="name a campaign; `dsbisect results list` shows them",
+            hint="name a campaign; `dsbisect list answers` shows them",
         )
     return answer.data
 

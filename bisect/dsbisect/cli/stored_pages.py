@@ -1,4 +1,4 @@
-"""`serve`: reports and watches of the store as pages on the loopback."""
+"""`show pages`: reports and watches of the store as pages on the loopback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WATCH = re.compile(r"/watch/(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,63})/(?P<file>[
 REPORT = re.compile(r"/report/(?P<name>[A-Za-z0-9][A-Za-z0-9-]{0,63})/(?P<file>[a-z.]*)")
 
 
-def serve(
+def pages(
     *,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Of the loopback; 0: any free one.")
@@ -42,7 +42,7 @@ def serve(
 ) -> None:
     """Serve the store's reports and watches to a browser on this machine, until Ctrl-C.
 
-    Example: dsbisect serve --port 8400
+    Example: dsbisect show pages --port 8400
     """
     from dsbisect.page_server import PageServer
     from dsharness.errors import ExitCode
@@ -50,18 +50,19 @@ def serve(
     from dsresults.store import Store
 
     checked = load_matrix(matrix)
-    with Store.open(store, create=False) as opened:
-        pages = StoredPages(store=opened, matrix=checked)
-        with PageServer(pages, port) as server:
-            facts = {"store": str(opened), "address": server.address}
-            text = f"{opened} is served at {server.address} until Ctrl-C"
-            typer.echo(json.dumps(facts) if as_json else text)
-            sys.stdout.flush()
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                typer.echo("ended: nothing is served any more", err=True)
-                raise typer.Exit(ExitCode.INTERRUPTED) from None
+    with (
+        Store.open(store, create=False) as opened,
+        PageServer(StoredPages(store=opened, matrix=checked), port) as server,
+    ):
+        facts = {"store": str(opened), "address": server.address}
+        text = f"{opened} is served at {server.address} until Ctrl-C"
+        typer.echo(json.dumps(facts) if as_json else text)
+        sys.stdout.flush()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("ended: nothing is served any more", err=True)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 @dataclass(frozen=True, kw_only=True)

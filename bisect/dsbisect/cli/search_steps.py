@@ -1,4 +1,4 @@
-"""`log` and `replay`: what a search did, and the proof that it follows from its samples."""
+"""`show steps` and `show again`: what a search did; it follows from its samples."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Ids = Annotated[
 ]
 
 
-def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = False) -> None:
-    """Print every step of a search; with --json, a log that `replay` reads anywhere.
+def steps(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = False) -> None:
+    """Print every step of a search; with --json, a log that `show again` reads.
 
-    Example: dsbisect log --json >search.jsonl
+    Example: dsbisect show steps --json >search.jsonl
     """
     from dsresults.store import Store
     from dsresults.store.json_lines import write_log
@@ -49,13 +49,13 @@ def log(campaigns: Ids = None, *, store: StorePlace = None, as_json: AsJson = Fa
         typer.echo(_text(replay(campaign, samples, search_of(campaign))))
 
 
-def replay_log(
+def again(
     file: Annotated[
         str,
         typer.Argument(
             metavar="FILE|-|ID",
-            help="What `log --json` printed, or a stored answer of `measure levels`, `sizes`, "
-            "`endurance`, `schemes`, `explain`.",
+            help="What `show steps --json` printed, or the id of a stored answer to another "
+            "question than a search.",
         ),
     ],
     *,
@@ -65,9 +65,9 @@ def replay_log(
 ) -> None:
     """Search a log's samples, or play a study, again: the answer must be the same.
 
-    Example: dsbisect replay search.jsonl
+    Example: dsbisect show again search.jsonl
 
-    Example: dsbisect replay 3f2a9c1e --store results/dsbisect.db
+    Example: dsbisect show again 3f2a9c1e --store results/dsbisect.db
     """
     if ID.fullmatch(file) and not Path(file).exists():
         _replay_answer(file, matrix, store, as_json=as_json)
@@ -107,7 +107,7 @@ def _replay_answer(name: str, matrix: Path | None, place: str | None, *, as_json
         if finding is None or finding.kind not in KEPT:
             raise UsageError(
                 f"{opened} holds no answer {name!r} to {', '.join(KEPT)}",
-                hint="`dsbisect results list` shows them; `log --json` writes the log of a search",
+                hint="`dsbisect list answers` shows them; `show steps --json` writes a log",
             )
         kept = StudyAnswer.of(finding)
         try:
@@ -130,7 +130,7 @@ def _chosen(store: Store, ids: list[str]) -> list[Campaign]:
     missing = [name for name in ids if name not in known]
     if missing:
         raise UsageError(
-            f"no search {missing[0]!r} in {store}", hint="`dsbisect results list` shows them"
+            f"no search {missing[0]!r} in {store}", hint="`dsbisect list answers` shows them"
         )
     if not known:
         raise StoreError(f"{store} holds no search", hint="run `dsbisect reproduce` first")
