@@ -106,7 +106,7 @@ def profile_pair(
         looks["waits"] = (lab.thread_waits, "looking where threads wait under")
     facts: dict[str, object] = {}
     for witness, (look, doing) in looks.items():
-        sides, why = _both(names, workload, look, watcher, doing)
+        sides, why = seen_of_both(names, workload, look, watcher, doing)
         both_sides = tuple(sides[name] for name in names) if len(sides) == len(names) else ()
         if witness == "profiles":
             facts |= {"before": sides.get(names[0]), "after": sides.get(names[1]), "note": why}
@@ -120,7 +120,7 @@ def profile_pair(
 Seen = TypeVar("Seen")
 
 
-def _both(
+def seen_of_both(
     names: tuple[str, str],
     workload: Workload,
     look: Callable[[str, Workload], Seen | None],

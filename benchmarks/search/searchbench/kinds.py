@@ -33,6 +33,8 @@ class Hint(StrEnum):
     NOTHING = "none"
     RIGHT = "right"
     WRONG = "wrong"
+    RUN = "by functions right"  # what the load runs
+    NOT_RUN = "by functions wrong"
 
 
 @dataclass(frozen=True, kw_only=True)

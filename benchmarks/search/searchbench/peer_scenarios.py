@@ -54,7 +54,7 @@ def _noises() -> Sequence[Cell]:
 
 def _troubles() -> Sequence[Cell]:
     wandering = (OURS, PLAIN, FIXED, ASV, PINPOINT, FACF, GIT_BAYESECT)
-    hinted = [Kind(hint=Hint.NOTHING), Kind(hint=Hint.RIGHT), Kind(hint=Hint.WRONG)]
+    hinted = [Kind(hint=hint) for hint in Hint]
     return [
         *(
             Cell(group=TROUBLES, kind=Kind(d=d, wanders=True), methods=wandering, share=0.15)

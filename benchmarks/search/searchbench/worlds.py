@@ -10,11 +10,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dsbisect.commits.load_prior import weighed_by_functions
 from searchbench.kinds import RAMP, Hint, Kind, Truth
 
 Floats = NDArray[np.float64]
 
 LIKELY, UNLIKELY = 3.0, 0.5  # the weights that `commits` gives to hot paths and to all others
+SUSPECTS = 5  # candidates that change what takes another time
 STRETCHES = 3
 # streams of chance of one seed; the machine has others
 DRAWN, SCATTER, ODD, WAY, LAYOUT, STARTS, FLAKY, LIMIT, NEAR = 0, 3, 5, 7, 8, 9, 10, 11, 12
@@ -247,9 +249,21 @@ def _broken(rng: Generator, n: int, step: int) -> frozenset[int]:
 
 
 def _prior(rng: Generator, kind: Kind, step: int) -> Floats | None:
-    """A quarter of the candidates look suspicious; the culprit among them, or not."""
+    """A quarter of the candidates look suspicious; the culprit among them, or not.
+
+    By functions it is a few, of which the lab says more.
+    """
     if kind.hint is Hint.NOTHING:
         return None
+    if kind.hint in {Hint.RUN, Hint.NOT_RUN}:
+        others = [place for place in range(1, kind.n) if place != step]
+        suspects = rng.choice(others, size=SUSPECTS, replace=False).tolist()
+        if kind.hint is Hint.RUN:
+            suspects[0] = step
+        hot = {str(place): float(rng.uniform(1, 10)) for place in suspects}
+        alike = dict.fromkeys(map(str, range(kind.n)), 1.0)
+        weights = weighed_by_functions(alike, {name: {name} for name in hot}, hot)
+        return np.array(list(weights.values()))
     prior = np.where(rng.random(kind.n) < 0.25, LIKELY, UNLIKELY)
     prior[step] = LIKELY if kind.hint is Hint.RIGHT else UNLIKELY
     return prior

@@ -23,6 +23,7 @@ from dsbisect.commits.commits_request import (
     tree_of,
 )
 from dsbisect.search_options import run_s
+from dsbuilds.history.changed_functions import functions_along
 from dsbuilds.history.lines import (
     CommitGroup,
     Line,
@@ -38,6 +39,7 @@ from dsbuilds.sources.source_tree import Tree
 from dsharness.errors import UsageError
 from dsharness.model import Value
 from dsharness.products import SourceFacts, source_facts
+from dsharness.products.product import SERVER
 from dsresults.commits_result import EqualCommits
 
 LEAST, MOST = 0.01, 100.0  # above this a wrong guess would cost more than a right one saves
@@ -119,6 +121,10 @@ class Range:
         return to_good[-1], to_bad[0], to_bad[-1]
 
     @property
+    def ends(self) -> tuple[str, str]:
+        return self.points[0], self.points[-1]
+
+    @property
     def candidates(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for line in self.lines for name in line))
 
@@ -161,6 +167,14 @@ class Range:
         return {
             names[commit]: tuple(step.path for step in changes) for commit, changes in steps.items()
         }
+
+    def changed_functions(self, line: Sequence[str]) -> dict[str, frozenset[str]]:
+        """The functions of the server by which each differs from the one before it."""
+        names = {self.hashes[name]: name for name in line}
+        functions = functions_along(
+            self.repository, tuple(names), lambda path: self.source.kind_of(path) == SERVER
+        )
+        return {names[commit]: changed for commit, changed in functions.items()}
 
     def members(self, candidate: str, answer: str | None) -> tuple[str, ...]:
         """The commits a suspect stands for: an unmeasured one for all of its class."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -13,6 +13,12 @@ from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import GOLDEN_S, NEXT_BUILD_S, Range, prior_of
 from dsbisect.commits.commits_request import SHORT, CommitsRequest, surroundings_of
 from dsbisect.commits.line_queue import Hunter, Line, hunt, hunt_parted
+from dsbisect.commits.load_prior import (
+    LEAST_CANDIDATES,
+    hot_functions,
+    suspects_text,
+    weighed_by_functions,
+)
 from dsbisect.commits.proof import (
     Case,
     Prepare,
@@ -29,12 +35,22 @@ from dsbuilds.history.counterfactual import Change
 from dsbuilds.history.culprit import Suspect, story
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.containers.engine import Engine
+from dsharness.errors import DsbisectError
+from dsharness.measure.metrics import COST, CPU, INSTRUCTIONS
 from dsharness.measure.profiler import check_profiler
-from dsharness.model import Boundary, Campaign, CampaignKind, Finding, Image, Sample
+from dsharness.model import (
+    Boundary,
+    Campaign,
+    CampaignKind,
+    Finding,
+    Image,
+    Sample,
+    Workload,
+)
 from dsharness.products import product
 from dslab.campaign_loop import Answers, Together, asked_in_turn
 from dslab.laboratory import Laboratory
-from dslab.step_profiles import profile_steps
+from dslab.step_profiles import profile_steps, seen_of_both
 from dslab.watcher import Watcher
 from dslab.witnesses import LabWitnesses
 from dsresults.commits_result import CommitFindings, Comparison, Culprit, TimeSpent
@@ -44,6 +60,7 @@ from dsresults.stored_value import value_of
 from dssearch.build_scatter import BUILDS, PooledStep, needs_several, pooled_step
 from dssearch.question import Search
 
+OF_CPU_TIME = frozenset({COST.name, CPU.name, INSTRUCTIONS.name})
 LOOKED_AT = 200  # candidates: beyond this their files are not listed
 
 
@@ -150,6 +167,12 @@ def run_commits(
                 profiles=profiles,
             )
 
+        if not (ask.flat or scope.parted) and ask.metric in {
+            COST.name,
+            CPU.name,
+            INSTRUCTIONS.name,
+        }:
+            study.hot = partial(_hot_functions, laboratory, scope, workload, watcher)
         study.so_far = lambda findings: so_far(result(findings))
         findings = study.run()
         witnesses = LabWitnesses(lab=laboratory)
@@ -159,6 +182,23 @@ def run_commits(
             if ask.profile
             else (),
         )
+
+
+def _hot_functions(
+    laboratory: Laboratory, scope: Range, workload: Workload, watcher: Watcher
+) -> dict[str, float]:
+    """Look once at both ends; nothing where that cannot be, which is no reason to stop."""
+    try:
+        check_profiler()
+    except DsbisectError as error:
+        watcher.note(f"what the load runs is not looked at: {error.message}")
+        return {}
+    look = LabWitnesses(lab=laboratory).profile
+    ends, why = seen_of_both(scope.ends, workload, look, watcher, "profiling")
+    if why:
+        watcher.note(f"what the load runs is not known: {why}")
+        return {}
+    return hot_functions(*(ends[end] for end in scope.ends))
 
 
 def _time_spent(
@@ -191,9 +231,11 @@ class CommitsStudy:
     so_far: Callable[[CommitFindings], None] = lambda _: (
         None
     )  # what is known before the search goes on
+    hot: Callable[[], Mapping[str, float]] = dict  # functions whose time differs at both ends
     now: Callable[[], float] = time.monotonic
     campaigns: list[Campaign] = field(default_factory=list)
     culprits: list[Culprit] = field(default_factory=list)
+    _hot: Mapping[str, float] | None = None
     named_at: float | None = None  # when the search had its answer, or the first culprit
     proved_at: float | None = None  # the same for its proof
 
@@ -303,7 +345,20 @@ class CommitsStudy:
         apart = self.scope.parted and line == self.scope.points
         if self.ask.flat or apart or not all(name in self.scope.hashes for name in line):
             return {}
-        return prior_of(self.scope.changed(line), self.scope.source, self.ask.prior)
+        weights = prior_of(self.scope.changed(line), self.scope.source, self.ask.prior)
+        if len(line) < LEAST_CANDIDATES or self._begun(line):
+            return weights
+        if self._hot is None:
+            self._hot = self.hot()
+        if not self._hot:
+            return weights
+        changed = self.scope.changed_functions(line)
+        self.tell(suspects_text(changed, self._hot))
+        return weighed_by_functions(weights, changed, self._hot)
+
+    def _begun(self, line: tuple[str, ...]) -> bool:
+        """Whether a search of it began before: what was suspected then is in its record."""
+        return any(campaign.line == line for campaign in self.store.campaigns())
 
     def _sides(self, commit: str) -> tuple[tuple[str, ...], ...]:
         return () if self.ask.first_parent else self.scope.sides(commit)
