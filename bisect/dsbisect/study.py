@@ -79,7 +79,7 @@ class Study(BaseModel):
 
     @property
     def uses_folder(self) -> bool:
-        """Whether the matrix and the store of the folder one stands in are its own."""
+        """Whether the matrix of the folder one stands in is its own."""
         return True
 
     def matrix_rows(self, scene: Scene) -> tuple[str, ...]:

@@ -19,7 +19,6 @@ from dsbisect.cli.common_options import (
     Refs,
     ReportFolder,
     StorePlace,
-    outside,
     refuse_unread,
 )
 from dsbisect.cli.followed_run import follow_shared
@@ -128,7 +127,7 @@ def _search_here(
         load = sought_load(ends_of_commits(study, scope), scene, around.of_studies, notes)
         ask = replace(ask, workload=load.workload, metric=load.metric) if load else ask
         notes = ()
-    place = Store.open(around.store, folder=outside(ask.repository))
+    place = Store.open(around.store)
     with place as store, Events() if around.events else Watch() as watch:
 
         def tell_so_far(known: CommitsResult) -> None:

@@ -55,7 +55,8 @@ StorePlace = Annotated[
     typer.Option(
         "--store",
         callback=_readable_place,
-        help="Database file or SQLAlchemy URL. Default: $DSBISECT_STORE, results/dsbisect.db.",
+        help="Database file or SQLAlchemy URL. Default: $DSBISECT_STORE, or a file in the user's "
+        "data folder.",
         show_default=False,
     ),
 ]
@@ -84,7 +85,7 @@ ReportFolder = Annotated[
     typer.Option(
         "--output",
         callback=writable,
-        help="Folder for the report. Default: results/runs/TIME-SERIES.",
+        help="Folder for the report. Default: runs/TIME-SERIES in the user's data folder.",
     ),
 ]
 Toolchain = Annotated[

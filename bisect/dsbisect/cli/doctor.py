@@ -319,7 +319,7 @@ def show_layouts(
     own = outside(study.repository)
     request = study.request(Scene(matrix=load_matrix(matrix, folder=own)), keep=False)
     engine = detect()
-    with Store.open(store, folder=own) as opened, Watch() as watch:
+    with Store.open(store) as opened, Watch() as watch:
         scatter = scatter_of_builds(
             request, layouts, runs, engine=engine, store=opened, watcher=watch
         )

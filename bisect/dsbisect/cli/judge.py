@@ -20,7 +20,6 @@ from dsbisect.cli.common_options import (
     StorePlace,
     Toolchain,
     WorkloadId,
-    outside,
 )
 from dsbisect.program import JUDGED_BAD, JUDGED_GOOD, SKIP
 from dsharness.errors import UsageError
@@ -91,7 +90,7 @@ def judge(  # noqa: PLR0913 - each is an option
     from dsresults.store import Store
 
     engine = detect()
-    with Store.open(store, folder=outside(repo)) as opened, Watch() as watch:
+    with Store.open(store) as opened, Watch() as watch:
         side, why = judge_commit(ask, revision, engine=engine, store=opened, watcher=watch)
     code = {True: JUDGED_BAD, False: JUDGED_GOOD, None: SKIP}[side]
     if code == SKIP:

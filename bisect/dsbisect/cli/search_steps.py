@@ -67,7 +67,7 @@ def again(
 
     Example: dsbisect show again search.jsonl
 
-    Example: dsbisect show again 3f2a9c1e --store results/dsbisect.db
+    Example: dsbisect show again 3f2a9c1e
     """
     if ID.fullmatch(file) and not Path(file).exists():
         _replay_answer(file, matrix, store, as_json=as_json)

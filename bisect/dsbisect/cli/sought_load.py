@@ -31,7 +31,7 @@ def sought_load(
     """
     from dsbisect.found_load import compared_ends, found_load
 
-    with this_machine(scene, around, folder=comparison.uses_folder) as lab:
+    with this_machine(scene, around) as lab:
         for note in (*notes, NO_LOAD):
             lab.watcher.note(note)
         compared = compared_ends(comparison, lab)

@@ -185,13 +185,8 @@ def ask(
 
 
 @contextmanager
-def this_machine(
-    scene: Scene, around: Circumstances, *, folder: bool = True
-) -> Iterator[ThisMachine]:
-    """Return this machine's lab, with what it does on standard error.
-
-    Without ``folder`` the default store is not in the working directory.
-    """
+def this_machine(scene: Scene, around: Circumstances) -> Iterator[ThisMachine]:
+    """Return this machine's lab, with what it does on standard error."""
     from dsbisect.cli.search_progress import Events, WatchOfLabs
     from dsbisect.study_lab import ThisMachine
     from dsharness.containers.engine_probe import detect
@@ -199,7 +194,7 @@ def this_machine(
 
     engine = detect()
     watch = Events() if around.events else WatchOfLabs()
-    with Store.open(around.store, folder=folder) as store, watch as watcher:
+    with Store.open(around.store) as store, watch as watcher:
         yield ThisMachine(
             scene=scene,
             engine=engine,
@@ -220,7 +215,7 @@ def ask_here(
     """Have this machine answer it, which a command may be told of, and tell the answer."""
     from dsbisect.study_answers import answered
 
-    with this_machine(scene, around, folder=study.uses_folder) as lab:
+    with this_machine(scene, around) as lab:
         if isinstance(study, Rows):
             findings = study.play(lab)
             request, every = study.request(scene), study.every

@@ -73,7 +73,7 @@ def validate(  # noqa: PLR0913 - each is an option
         typer.Option(
             "--output",
             callback=writable,
-            help="Folder for the answer. Default: results/runs/TIME-ROW.",
+            help="Folder for the answer. Default: runs/TIME-ROW in the user's data folder.",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -162,13 +162,10 @@ MARKDOWN = "report.md"
 
 
 def default_folder(series_id: str, *, now: datetime | None = None) -> Path:
-    """runs/<UTC time>-<series> in results/ here, otherwise where the store is by default."""
+    """Return runs/<UTC time>-<series> next to the default store."""
     moment = (now or datetime.now(UTC)).astimezone(UTC)
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in series_id)
-    name = f"{moment:%Y%m%dT%H%M%SZ}-{safe[:80]}"
-    if (here := Path.cwd() / "results").is_dir():
-        return here / "runs" / name
-    return data_home() / "runs" / name
+    return data_home() / "runs" / f"{moment:%Y%m%dT%H%M%SZ}-{safe[:80]}"
 
 
 def write_report(folder: Path, data: ReportData) -> Path:

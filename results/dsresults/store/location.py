@@ -53,23 +53,13 @@ class Location:
 
 
 def default_location() -> str:
-    """$DSBISECT_STORE, else results/ of the working directory, else the user's data folder."""
-    results = Path.cwd() / "results"
-    here = str(results / FILE_NAME) if results.is_dir() else None
-    return os.environ.get("DSBISECT_STORE") or here or home_location()
-
-
-def home_location() -> str:
-    """$DSBISECT_STORE, else the user's data folder, never the working directory."""
+    """$DSBISECT_STORE, else the user's data folder: the same wherever one stands."""
     return os.environ.get("DSBISECT_STORE") or str(data_home() / FILE_NAME)
 
 
-def locate(url: str | Path | None, *, folder: bool = True) -> Location:
-    """Read a path or URL; StoreError when it is neither SQLite nor PostgreSQL.
-
-    Without ``folder`` the default is not in the working directory: a checkout may be hostile.
-    """
-    text = str(url) if url else default_location() if folder else home_location()
+def locate(url: str | Path | None) -> Location:
+    """Read a path or URL; StoreError when it is neither SQLite nor PostgreSQL."""
+    text = str(url) if url else default_location()
     if "://" in text:
         location = Location(url=_read(text))
     else:

@@ -58,14 +58,10 @@ class Store:
         url: str | Path | None = None,
         *,
         create: bool = True,
-        folder: bool = True,
         lock_wait_s: float = LOCK_WAIT_S,
     ) -> Self:
-        """Open by path or URL (None: the default place), bringing the schema up to date.
-
-        Without ``folder`` the default place is not in the working directory.
-        """
-        location = locate(url, folder=folder)
+        """Open by path or URL (None: the default place), bringing the schema up to date."""
+        location = locate(url)
         if location.file is not None:
             ready_file(location.file, create=create, make_folder=not url)
         database = Database(location, lock_wait_s=lock_wait_s)

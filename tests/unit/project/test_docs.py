@@ -30,7 +30,7 @@ FOLDERS = (
     "examples",
 )
 NOT_HERE = (  # made by the lab, or named because it must not be
-    "results/dsbisect.db", "results/runs", "images/<key>", "bisect/__init__.py",
+    "results/runs", "images/<key>", "bisect/__init__.py",
     "products/dsproducts/NAME",
 )  # fmt: skip
 FILE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[^`\s]*)`")

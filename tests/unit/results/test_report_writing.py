@@ -66,6 +66,3 @@ def test_the_folder_is_named_by_time_and_series(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     elsewhere = tmp_path / "data" / "dsbisect" / "runs" / "20261121T093000Z-a_b"
     assert default_folder("a/b", now=now) == elsewhere
-    (tmp_path / "results").mkdir()
-    here = tmp_path / "results" / "runs" / "20261121T093000Z-debian"
-    assert default_folder("debian", now=now) == here

@@ -26,25 +26,19 @@ sslmode=verify-full
 
 
 @pytest.mark.parametrize(
-    ("environ", "has_results", "place"),
+    ("environ", "place"),
     [
-        ({"DSBISECT_STORE": "postgresql://h/d", "XDG_DATA_HOME": "/x"}, True, "postgresql://h/d"),
-        ({"XDG_DATA_HOME": "/x"}, True, "CWD/results/dsbisect.db"),
-        ({"XDG_DATA_HOME": "/x"}, False, "/x/dsbisect/dsbisect.db"),
-        ({}, False, "HOME/.local/share/dsbisect/dsbisect.db"),
-        (
-            {"DSBISECT_STORE": "", "XDG_DATA_HOME": ""},
-            False,
-            "HOME/.local/share/dsbisect/dsbisect.db",
-        ),
+        ({"DSBISECT_STORE": "postgresql://h/d", "XDG_DATA_HOME": "/x"}, "postgresql://h/d"),
+        ({"XDG_DATA_HOME": "/x"}, "/x/dsbisect/dsbisect.db"),
+        ({}, "HOME/.local/share/dsbisect/dsbisect.db"),
+        ({"DSBISECT_STORE": "", "XDG_DATA_HOME": ""}, "HOME/.local/share/dsbisect/dsbisect.db"),
     ],
-    ids=["named", "checkout", "xdg", "home", "empty-is-unset"],
+    ids=["named", "xdg", "home", "empty-is-unset"],
 )
 def test_the_default_place(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     environ: dict[str, str],
-    has_results: bool,
     place: str,
 ) -> None:
     for name in ("DSBISECT_STORE", "XDG_DATA_HOME"):
@@ -52,26 +46,20 @@ def test_the_default_place(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
-    if has_results:
-        (tmp_path / "results").mkdir()
-    wanted = place.replace("CWD", str(tmp_path)).replace("HOME", str(Path.home()))
+    (tmp_path / "results").mkdir()  # a checkout may be that of what is measured, and hostile
+    wanted = place.replace("HOME", str(Path.home()))
     assert default_location() == wanted
 
 
-def test_a_checkout_of_what_is_measured_holds_no_store(
+def test_inside_a_checkout_its_matrix_is_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "repo" / "results").mkdir(parents=True)
+    (tmp_path / "repo").mkdir()
     (tmp_path / "data").mkdir()
     monkeypatch.chdir(tmp_path / "repo")
-    monkeypatch.delenv("DSBISECT_STORE", raising=False)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert [outside(repo) for repo in (".", "..", str(tmp_path / "data"), "https://h/r")] == [
         False, False, True, True,
     ]  # fmt: skip
-    assert locate(None).file == tmp_path / "repo" / "results" / "dsbisect.db"
-    assert locate(None, folder=False).file == tmp_path / "data" / "dsbisect" / "dsbisect.db"
-    assert locate("mine.db", folder=False).file == Path("mine.db")
 
 
 @pytest.mark.parametrize(
