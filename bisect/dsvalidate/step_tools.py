@@ -47,7 +47,7 @@ class StepTools:
     def at(self) -> Workshop:
         """The workshop of a step that runs tools; its log is evidence too."""
         log = logs_home() / "validate" / f"{self.name}.log"
-        return Workshop(engine=self.engine, deadline=Deadline.after(LIMIT_S), log=log)
+        return Workshop(engine=self.engine, deadline=Deadline.of_work(LIMIT_S), log=log)
 
     @cached_property
     def image(self) -> ToolchainImage:

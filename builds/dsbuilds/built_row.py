@@ -78,7 +78,7 @@ class BuiltRowMaker:
     @property
     def at(self) -> Workshop:
         log = logs_home() / "builds" / f"{self.row.id}.log"
-        return Workshop(engine=self.engine, deadline=Deadline.after(LIMIT_S), log=log)
+        return Workshop(engine=self.engine, deadline=Deadline.of_work(LIMIT_S), log=log)
 
     def make(self) -> tuple[Build, Image]:
         """Return the build and the image that serves it, found or made now."""
@@ -182,7 +182,7 @@ class BuiltRowMaker:
                     revision=commit.hash,
                 )
             case TarballSource() as archive:
-                return tarball_tree(archive, Deadline.after(LIMIT_S))
+                return tarball_tree(archive, Deadline.of_work(LIMIT_S))
             case DistributionSource() | SrpmSource():
                 workshop = self.at
                 source = self._package(workshop)
@@ -246,7 +246,7 @@ def _with_program(
     files = program_files(speech)
     key = content_key([image.key, compiler.key, text, files])
     log = logs_home() / "toolchains" / f"{name}-{key}.log"
-    workshop = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.of_work(COMPILE_S), log=log)
 
     def make(reference: str) -> None:
         progress(f"compiling {name}")
@@ -282,11 +282,11 @@ def second_tool_image(engine: Engine, matrix: Matrix, *, progress: Progress) -> 
             f"{OWN_TOOL} is another than that of `tools: loads:`",
             hint="both tools are run in turn by one container; docs/matrix.md",
         )
-    jar = file_of(second.url, second.sha256, Deadline.after(COMPILE_S))
+    jar = file_of(second.url, second.sha256, Deadline.of_work(COMPILE_S))
     text = f"ARG BASE\nFROM ${{BASE}}\nCOPY {jar.name} {TOOL_JAR}\n"
     key = content_key([box.key, second.sha256, text])
     log = logs_home() / "toolchains" / f"{box.id}-{key}.log"
-    workshop = Workshop(engine=engine, deadline=Deadline.after(COMPILE_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.of_work(COMPILE_S), log=log)
 
     def make(reference: str) -> None:
         recipe = Recipe(

@@ -332,7 +332,11 @@ def _refused(output: str, task: str, log: Path) -> PackageError | None:
 def _ended(result: Completed, output: str, task: str, log: Path) -> DsbisectError | None:
     """Return what ended it from outside."""
     if result.timed_out:
-        return DeadlineError(f"{task}: it timed out", hint="a slow network: run it again", log=log)
+        return DeadlineError(
+            f"{task}: it timed out",
+            hint="the log says what was under way; run it again when less else runs here",
+            log=log,
+        )
     if says_disk_full(output):
         return DiskFullError(
             f"{task}: no space left",

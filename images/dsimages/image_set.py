@@ -207,7 +207,7 @@ def build_image(
     """
     workshop = Workshop(
         engine=engine,
-        deadline=Deadline.after(BUILD_LIMIT_S),
+        deadline=Deadline.of_work(BUILD_LIMIT_S),
         log=logs_home() / "images" / f"{row.id}-{definition_key(row)}.log",
         fresh=relock or no_cache,
     )

@@ -91,7 +91,7 @@ def _extended(
     """Return the runtime image with further packages, in the versions that were linked with."""
     key = content_key([toolset.runtime.key, dict(packages)])
     log = logs_home() / "toolchains" / f"{toolset.id}-runtime-{key}.log"
-    workshop = Workshop(engine=engine, deadline=Deadline.after(LIBRARIES_LIMIT_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.of_work(LIBRARIES_LIMIT_S), log=log)
 
     def make(reference: str) -> None:
         progress(f"installing {', '.join(packages)}, which the build needs to run")
@@ -134,7 +134,7 @@ def layered(
     """Return the image that serves a build; builds of equal content share it."""
     key = content_key([REVISION, toolset.runtime.key, tree_build.content])
     log = logs_home() / "builds" / f"layer-{key}.log"
-    workshop = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.of_work(LIMIT_S), log=log)
 
     def make(reference: str) -> None:
         install = Path(tree_build.folder) / "install"

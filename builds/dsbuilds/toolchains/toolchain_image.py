@@ -63,7 +63,7 @@ def toolset_of(
     runtime = build_image(engine, matrix, row, on_progress=progress)
     key = content_key([runtime.key, toolchain.packages])
     log = logs_home() / "toolchains" / f"{toolchain.id}-{key}.log"
-    workshop = Workshop(engine=engine, deadline=Deadline.after(LIMIT_S), log=log)
+    workshop = Workshop(engine=engine, deadline=Deadline.of_work(LIMIT_S), log=log)
 
     def make(reference: str) -> None:
         progress(f"installing the toolchain {toolchain.id}")

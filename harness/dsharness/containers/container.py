@@ -316,7 +316,7 @@ def running(
     try:
         result = engine.podman(
             *run_argv(image, name, labelled, command or IDLE),
-            deadline=Deadline.after(START_LIMIT_S),
+            deadline=Deadline.of_work(START_LIMIT_S),
             log=log,
         )
         if not result.ok:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 from dsharness.errors import DeadlineError
@@ -29,6 +30,11 @@ class Deadline:
     def after(cls, seconds: float) -> Deadline:
         return cls(at=time.monotonic() + seconds)
 
+    @classmethod
+    def of_work(cls, seconds: float) -> Deadline:
+        """After so many seconds where work goes as usual, and later where it goes slower."""
+        return cls.after(seconds * patience())
+
     @property
     def left_s(self) -> float:
         return max(0.0, self.at - time.monotonic())
@@ -36,6 +42,20 @@ class Deadline:
     @property
     def passed(self) -> bool:
         return self.left_s == 0.0
+
+
+PIECES, PIECE = 5, 300_000
+USUAL_S = 0.04  # that all pieces take, on an ordinary machine that other programs share
+MOST_PATIENCE = 10.0
+
+
+@cache
+def patience() -> float:
+    """Return how many times longer than usual work takes here, such as where it is emulated."""
+    begun_s = time.perf_counter()
+    for _ in range(PIECES):
+        sum(range(PIECE))
+    return min(MOST_PATIENCE, max(1.0, (time.perf_counter() - begun_s) / USUAL_S))
 
 
 def wait_until(

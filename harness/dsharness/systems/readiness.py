@@ -118,7 +118,7 @@ def first_answer(box: Container, shared: Path, system: System) -> FirstAnswer:
             asked_s = boot_s()
         return None
 
-    awaited, limit = "the server's first answer", Deadline.after(READY_LIMIT_S)
+    awaited, limit = "the server's first answer", Deadline.of_work(READY_LIMIT_S)
     try:
         return wait_until(probe, limit, what=awaited, pause_s=LOOK_S)
     except DeadlineError as error:

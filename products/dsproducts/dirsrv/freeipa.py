@@ -201,7 +201,7 @@ class FreeIpa(IpaDirectory):
         try:
             status = wait_until(
                 probe,
-                Deadline.after(self._limit_s),
+                Deadline.of_work(self._limit_s),
                 what="FreeIPA's installation",
                 pause_s=self._pause_s,
             )
@@ -261,7 +261,7 @@ class AldPro(IpaDirectory):
 
         try:
             wait_until(
-                probe, Deadline.after(BOOT_LIMIT_S), what="systemd's start", pause_s=self._pause_s
+                probe, Deadline.of_work(BOOT_LIMIT_S), what="systemd's start", pause_s=self._pause_s
             )
         except DeadlineError as error:
             raise install_error(box, error.message, ALD_LOG) from error

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from dsharness.errors import DeadlineError
-from dsharness.process.deadline import Deadline, wait_until
+from dsharness.process import deadline
+from dsharness.process.deadline import MOST_PATIENCE, Deadline, patience, wait_until
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,16 @@ def test_a_failing_probe_is_not_swallowed() -> None:
 
     with pytest.raises(RuntimeError, match="died"):
         wait_until(probe, Deadline.after(5), what="it")
+
+
+@pytest.mark.parametrize(("took_s", "times"), [(0.01, 1.0), (0.2, 5.0), (60.0, MOST_PATIENCE)])
+def test_work_has_longer_where_it_goes_slower(
+    monkeypatch: pytest.MonkeyPatch, took_s: float, times: float
+) -> None:
+    moments = iter([0.0, took_s])
+    monkeypatch.setattr(deadline.time, "perf_counter", lambda: next(moments))
+    patience.cache_clear()
+    assert patience() == pytest.approx(times)
+    limit = Deadline.of_work(100)
+    patience.cache_clear()
+    assert limit.left_s == pytest.approx(100 * times, abs=1)
