@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 import typer
 from pydantic import Field, model_validator
 
-from dsbisect.cli.common_options import Toolchain, outside
+from dsbisect.cli.common_options import Toolchain, in_clone, outside
 from dsbisect.study import Study, StudyKind
 from dsharness.errors import UsageError
 
@@ -156,7 +156,7 @@ class Compare(Study):
         named = {self.first} if self.second is None else {self.first, self.second}
         if self.repository is not None or (named <= rows and self.patch is None):
             return self
-        if Path(".git").exists():
+        if in_clone():
             return self.model_copy(update={"repository": "."})
         if named & rows and self.patch is None:
             return self  # the other one is refused, with what it may have meant

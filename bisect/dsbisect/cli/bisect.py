@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from dsbisect.cli.bisect_commits import bisect_commits
+from dsbisect.cli.common_options import in_clone
 from dsbisect.cli.plan import plan
 from dsbisect.cli.sought_load import RowsCircumstances, ask_rows
 from dsbisect.cli.study_command import command_of
@@ -31,9 +31,7 @@ def _of_commits(args: Sequence[str]) -> bool:
         return True
     ends = tuple(filter(None, _values(args, "--good", "--bad")))
     is_range = ".." in args[0]
-    here = Path.cwd()
-    in_clone = any((folder / ".git").exists() for folder in (here, *here.parents))
-    if not in_clone or not (ends or is_range):
+    if not in_clone() or not (ends or is_range):
         return False
     from dsbuilds.history.repository import Repository
     from dsbuilds.history.revision import ends_of

@@ -193,6 +193,12 @@ EventLines = Annotated[
 ]
 
 
+def in_clone() -> bool:
+    """True in a folder of a git checkout."""
+    here = Path.cwd()
+    return any((folder / ".git").exists() for folder in (here, *here.parents))
+
+
 def outside(repo: str) -> bool:
     """True outside the repository: inside it, files belong to the commit that is checked out."""
     path = Path(repo).expanduser()

@@ -36,6 +36,7 @@ from dsharness.systems.system import TimesLogger
 
 PER_SECOND = 499  # no divisor of what else ticks
 STACK_BYTES = 8192  # of which perf copies so much
+MOST_SEEN = "2G"  # of all stacks: then it stops to look
 LEAST_S = 10
 PROBE_S, READ_S = 20.0, 300.0
 LEAST_SHARE = 0.001  # of all: what was seen less often is counted for what called it
@@ -194,6 +195,8 @@ def record(kept_folder: Path, options: tuple[str, ...]) -> tuple[str, ...]:
         "record",
         "--quiet",
         *options,
+        "--max-size",
+        MOST_SEEN,
         "--call-graph",
         f"dwarf,{STACK_BYTES}",
         "--output",
@@ -223,6 +226,7 @@ def script(kept_folder: Path) -> str:
 SERVERS = "DEBUGINFOD_URLS"  # some distributions set it for everybody
 CLIENT = "debuginfod-find"
 LIST_S, FETCH_S = 30.0, 180.0  # of all files together: without them it is a profile, too
+MOST_BYTES = {"DEBUGINFOD_MAXSIZE": str(2 << 30)}  # of one file
 BUILD = re.compile(r"^(?P<id>[0-9a-f]{8,64}) (?P<file>/.+)$")
 
 
@@ -236,7 +240,7 @@ def add_debug_symbols(record_file: Path, builds: Path) -> None:
     )
     deadline = Deadline.after(FETCH_S)
     for build_id in build_ids(result.stdout.splitlines()):
-        symbols = run((CLIENT, "debuginfo", build_id), deadline=deadline)
+        symbols = run((CLIENT, "debuginfo", build_id), env=MOST_BYTES, deadline=deadline)
         build_folder = builds / ".build-id" / build_id[:2] / build_id[2:]
         if symbols.ok and build_folder.is_dir():
             shutil.copyfile(symbols.stdout.strip(), build_folder / "debug")

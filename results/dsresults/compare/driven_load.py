@@ -20,7 +20,7 @@ from dsresults.number_text import counted, milliseconds, significant, whole
 
 STOPPED = "stopped from outside"  # the last line of a worker that was ended on purpose
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
-MOST_WAITED = 0.1  # of a second that a worker wants a CPU and has none
+MOST_STARVED = 0.1  # of a second that a worker wants a CPU and has none
 MOST_BOUND = 0.1  # of its seconds may be short of CPU: with more, the figures are the load's own
 LAST_LINES = 3
 KEPT = 0.98  # of what was asked for: then the rate was kept
@@ -128,7 +128,7 @@ def worker_heard(
 def _bound(second: LoadReport) -> bool:
     """Whether it had no CPU left, or waited for one so long that answers seem late for that."""
     active_s = second.active_s or 0.0
-    waited = second.starved_us > MOST_WAITED * active_s * 1e6
+    waited = second.starved_us > MOST_STARVED * active_s * 1e6
     return waited or load_bound(second.client_cpu_us, active_s, 1, second.starved_us)
 
 

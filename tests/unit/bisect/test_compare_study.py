@@ -222,6 +222,9 @@ def test_what_is_no_row_is_a_revision_of_where_one_stands(
     assert not Compare(first="HEAD~1", second="HEAD").placed(scene).uses_folder
     rows = Compare(first=ROWS[0], second=ROWS[1]).placed(scene)
     assert (rows.repository, rows.uses_folder) == (None, True)
+    (past.folder / "below").mkdir()
+    monkeypatch.chdir(past.folder / "below")
+    assert Compare(first="HEAD~1", second="HEAD").placed(scene).repository == "."
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"3\.1\.1 and 3\.1\.2: no rows .* no repository"):
         Compare(first="3.1.1", second="3.1.2").placed(scene)
