@@ -24,9 +24,9 @@ from postgresql_cluster import Cluster
 from worlds import World
 
 from benchmarks.shared_faults import WorldWorkers, end_worker
-from dsharness.model import Finding, RunState, SharedRun
+from dsharness.model import Finding, Prepared, RunState, SharedRun
 from dsharness.process.deadline import Deadline, wait_until
-from dslab.campaign_loop import Answers
+from dslab.campaign_loop import Answers, LabAnswers
 from dsmany.attached import begin_run
 from dsmany.shared_answers import campaigns_of
 from dsresults.store import Store
@@ -60,25 +60,28 @@ class ProvedStudy(WorldStudy):
 
     begins_with: tuple[str, ...] = (LINE[0], LINE[-1])
 
-    def answer(self, answers: Answers, store: Store, *, paired: bool) -> Finding | None:
-        del store, paired
-        boundary = answers(self.question, WORKLOAD, self.search, "commits").boundary
+    def answer(
+        self, answers: LabAnswers, store: Store, *, prepared: Prepared | None
+    ) -> Finding | None:
+        del store, prepared
+        ask = answers.within("")
+        boundary = ask(self.question, WORKLOAD, self.search, "commits").boundary
         if boundary is not None and boundary.after is not None:
             pairs = [
                 tuple(f"{name}-clean" for name in (boundary.before or "", boundary.after)),
                 (LINE[-1], "bad-without"),
                 (LINE[0], "good-with"),
             ]
-            self.together([lambda pair=pair: self._compared(answers, pair) for pair in pairs])
+            self.together([lambda pair=pair: self._compared(ask, pair) for pair in pairs])
         return None
 
-    def _compared(self, answers: Answers, pair: tuple[str, ...]) -> None:
-        answers(replace(self.question, line=pair), WORKLOAD, self.search, "commits")
+    def _compared(self, ask: Answers, pair: tuple[str, ...]) -> None:
+        ask(replace(self.question, line=pair), WORKLOAD, self.search, "commits")
 
     @contextmanager
-    def lab(self, engine: Any, store: Store, watcher: Any) -> Iterator[Any]:  # noqa: ANN401
+    def world_lab(self) -> Iterator[Any]:
         """Both ends are built before anything else."""
-        with super().lab(engine, store, watcher) as lab:
+        with super().world_lab() as lab:
             for end in self.begins_with:
                 lab.ready(end)
             yield lab

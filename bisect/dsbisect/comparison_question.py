@@ -45,7 +45,6 @@ class Compare(Study):
     """
 
     kind: ClassVar[StudyKind] = "compare"
-    alone: ClassVar[str] = "its loads need several labs"
 
     first: Annotated[
         str,
@@ -143,6 +142,12 @@ class Compare(Study):
                 hint="the suite has metrics of its own for each load",
             )
         return self
+
+    @property
+    def alone(self) -> str:
+        if self.packages is not None:
+            return f"{self.packages} is on this one"
+        return f"{self.repository} is read here" if self.repository is not None else ""
 
     @property
     def search_kind(self) -> CampaignKind:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from dsbisect.study_lab import Answer, Lab, Scene, ThisMachine
     from dsharness.model import Value, Workload
     from dslab.candidates import Supply
-    from dslab.laboratory import Laboratory
 
 
 class Explain(Study):
@@ -86,11 +84,6 @@ class Explain(Study):
             relock=machine.relock,
             arms=named_arms(self, machine.scene),
         )
-
-    def looks(self, laboratory: Laboratory) -> Mapping[str, Value]:
-        from dsbisect.explain_study import SERVERS, servers_seen
-
-        return {SERVERS: servers_seen(self, laboratory)}
 
     def play(self, lab: Lab) -> Answer:
         from dsbisect.explain_study import play_explain

@@ -7,8 +7,8 @@ over commits has a document of its own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
@@ -20,16 +20,18 @@ from dsbisect.shared_request import MatrixTexts, document_in, follow_lock, refus
 from dsbisect.studies import STUDIES
 from dsbisect.study import KEPT, KeptKind, Study, StudyKind
 from dsbisect.study_answers import StudyAnswer, documents_of
-from dsbisect.study_lab import AnsweredLab, Scene, ThisMachine
+from dsbisect.study_lab import AnsweredLab, PreparingLab, Scene, ThisMachine
 from dsharness.containers.engine import Engine
-from dsharness.errors import StoreError, UsageError
+from dsharness.errors import CandidateError, InconclusiveError, StoreError, UsageError
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, CampaignKind, Finding, Prepared, SharedRun, Value, Workload
 from dsimages.image_set import lock_of
-from dslab.campaign_loop import Answers
+from dslab.campaign_loop import Answers, LabAnswers
+from dslab.known_answers import UnansweredError
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.shared_answers import asked_together
+from dsmany.shared_search import LabOpener
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dsresults.stored_value import stored
@@ -50,7 +52,7 @@ def document_of(
     study: Study, scene: Scene, *, relock: bool = False, keep: bool = False
 ) -> dict[str, JsonValue]:
     """The request as JSON; UsageError for what machines cannot share."""
-    refuse_unshared({"--relock": relock, "--profile": study.profiled and study.kind in KEPT})
+    refuse_unshared({"--relock": relock})
     if study.alone:
         raise UsageError(
             f"--on: {study.kind} is for one machine: {study.alone}", hint="leave out --on"
@@ -107,37 +109,54 @@ class SharedQuestion:
     def profiled(self) -> bool:
         return self.study.profiled
 
-    def answer(self, answers: Answers, store: Store, *, prepared: Prepared) -> Finding | None:
+    def answer(self, answers: LabAnswers, store: Store, *, prepared: Prepared) -> Finding | None:
         """Ask all; there is nothing to keep but the answers, where campaigns tell the whole."""
-        answered_campaigns: list[Campaign] = []
-
-        def ask(
-            question: Question, workload: Workload, search: Search, kind: CampaignKind
-        ) -> Campaign:
-            answered_campaigns.append(answers(question, workload, search, kind))
-            return answered_campaigns[-1]
-
-        failures = {load.id: prepared.unmeasurable for load in self.loads}
-        lab = AnsweredLab(
-            scene=self.scene,
-            store=store,
-            answers=ask,
-            together=asked_together,
-            failures=failures,
-            looks=prepared.looks,
-            paired=prepared.paired,
-        )
+        noted = NotedAnswers(answers=answers)
+        lab = self._answered(noted, store, prepared)
         answer = self.study.play(lab)
         if self.study.kind not in KEPT:
             return None
-        campaigns = tuple(dict.fromkeys(campaign.id for campaign in answered_campaigns))
+        campaigns = tuple(dict.fromkeys(noted.campaigns))
         found = StudyAnswer.found(
-            self.study, answer, self.scene, campaigns, failures, prepared.looks
+            self.study, answer, self.scene, campaigns, lab.failures, prepared.looks
         )
         return found.finding
 
+    def _answered(self, answers: LabAnswers, store: Store, prepared: Prepared) -> AnsweredLab:
+        return AnsweredLab(
+            scene=self.scene,
+            store=store,
+            answers=answers,
+            together=asked_together,
+            failures=_failures(prepared),
+            looks=prepared.looks,
+            pairs=_pairs(prepared),
+        )
+
+    def prepare(
+        self, answers: LabAnswers, store: Store, *, prepared: Prepared | None, opener: LabOpener
+    ) -> dict[str, JsonValue]:
+        """Play it to the first question without an answer, over labs of this machine."""
+        machine = self._machine(opener.engine, store, opener.watcher)
+        lab = PreparingLab(
+            scene=self.scene,
+            store=store,
+            answers=answers,
+            together=asked_together,
+            failures=_failures(prepared),
+            looks=dict(prepared.looks if prepared else {}),
+            pairs=_pairs(prepared),
+            study=self.study,
+            machine=machine,
+            opener=opener,
+        )
+        # whoever plans meets the same, and ends the run for it
+        with suppress(UnansweredError, CandidateError, InconclusiveError):
+            self.study.play(lab)
+        return documents_of(lab.seen_now)
+
     def profile(
-        self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
+        self, answers: LabAnswers, lab: Laboratory, store: Store, watcher: Watcher
     ) -> Sequence[ProfilePair]:
         """Play it again, over this machine's lab, which profiles what was found."""
         check_profiler()
@@ -146,26 +165,37 @@ class SharedQuestion:
             store=store,
             answers=answers,
             failures={},
-            paired=lab.paired,
             laboratory=lab,
             watcher=watcher,
         )
         pairs: Sequence[ProfilePair] = self.study.play(answered_lab).profiles
         return pairs
 
-    def looks(self, lab: Laboratory) -> dict[str, JsonValue]:
-        return documents_of(self.study.looks(lab))
-
-    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+    def introduce(self, candidates: Sequence[str], answers: LabAnswers, store: Store) -> None:
         """All were prepared at the start."""
 
     def lab(
-        self, engine: Engine, store: Store, watcher: Watcher
+        self,
+        name: str,
+        answers: LabAnswers,
+        *,
+        prepared: Prepared,
+        engine: Engine,
+        store: Store,
+        watcher: Watcher,
     ) -> AbstractContextManager[Laboratory]:
-        machine = ThisMachine(
+        """Play it to know what the lab of that name is for."""
+        played = self._answered(answers, store, prepared)
+        with suppress(UnansweredError):
+            self.study.play(played)
+        entered = played.entered[name]
+        machine = self._machine(engine, store, watcher)
+        return machine.lab(self.study, *entered.loads, part=entered.part)
+
+    def _machine(self, engine: Engine, store: Store, watcher: Watcher) -> ThisMachine:
+        return ThisMachine(
             scene=self.scene, engine=engine, store=store, watcher=watcher, keep=self.keep
         )
-        return machine.lab(self.study, *self.loads)
 
     def stored_answer(self, campaigns: Sequence[Campaign], store: Store) -> StudyAnswer:
         """The answer of a run that has ended, which has asked these."""
@@ -175,6 +205,36 @@ class SharedQuestion:
             if set(study_answer.record.campaigns) <= ids:
                 return study_answer.with_profiles(store)
         raise StoreError(f"{store} holds no answer of run {self.run.id}", hint="give it again")
+
+
+def _failures(prepared: Prepared | None) -> dict[str, Mapping[str, str]]:
+    labs = prepared.labs if prepared else {}
+    return {name: lab.unmeasurable for name, lab in labs.items()}
+
+
+def _pairs(prepared: Prepared | None) -> dict[str, bool]:
+    labs = prepared.labs if prepared else {}
+    return {name: lab.paired for name, lab in labs.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotedAnswers:
+    """Answers of which the campaigns are noted, in the order in which they were given."""
+
+    answers: LabAnswers
+    campaigns: list[str] = field(default_factory=list)  # their ids
+
+    def within(self, lab: str) -> Answers:
+        answers = self.answers.within(lab)
+
+        def ask(
+            question: Question, workload: Workload, search: Search, kind: CampaignKind
+        ) -> Campaign:
+            campaign = answers(question, workload, search, kind)
+            self.campaigns.append(campaign.id)
+            return campaign
+
+        return ask
 
 
 Shared = SharedQuestion | SharedCommits

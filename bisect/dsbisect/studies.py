@@ -171,7 +171,6 @@ class Sizes(Study):
     """
 
     kind: ClassVar[StudyKind] = "sizes"
-    alone: ClassVar[str] = "each size is a lab of its own"
 
     rows: RowNames
     workload: Annotated[
@@ -246,7 +245,6 @@ class Endurance(Study):
     """
 
     kind: ClassVar[StudyKind] = "endurance"
-    alone: ClassVar[str] = "the same server bears all of it"
 
     row: Annotated[
         str,
@@ -300,6 +298,10 @@ class Endurance(Study):
             )
         return self
 
+    @property
+    def alone(self) -> str:
+        return "the same server bears all of it"
+
     def names(self, scene: Scene) -> tuple[str, ...]:
         del scene
         return (self.row,)
@@ -334,7 +336,6 @@ class Schemes(Study):
     """
 
     kind: ClassVar[StudyKind] = "schemes"
-    alone: ClassVar[str] = "its servers are asked what they offer"
 
     rows: Annotated[
         tuple[str, ...],

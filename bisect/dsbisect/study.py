@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from dsbisect.study_lab import Lab, Scene, ThisMachine
     from dsharness.model import CampaignKind, Value, Workload
     from dslab.candidates import Supply
-    from dslab.laboratory import Laboratory
 
 StudyKind = Literal[
     "commits", "rows", "measure", "levels", "sizes", "endurance", "schemes", "explain", "compare"
@@ -49,9 +48,12 @@ class Study(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: ClassVar[StudyKind]
-    alone: ClassVar[str] = ""  # why several machines cannot share it
-
     settings: SettingsId = "default"
+
+    @property
+    def alone(self) -> str:
+        """Why several machines cannot share it; empty: they can."""
+        return ""
 
     @property
     def runs_kind(self) -> CampaignKind:
@@ -95,11 +97,6 @@ class Study(BaseModel):
         """Return what makes the servers, where they are more than those of rows."""
         del machine
         return None
-
-    def looks(self, laboratory: Laboratory) -> Mapping[str, Value]:
-        """Return what is seen of servers that several machines share."""
-        del laboratory
-        return {}
 
     def questions(self, scene: Scene) -> int:
         """Return how many answers a lab is asked for, as far as that is known before."""

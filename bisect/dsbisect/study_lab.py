@@ -31,9 +31,9 @@ from dsharness.measure.gate import is_fed
 from dsharness.measure.metrics import find_metric
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemName, Value, Workload
-from dslab.campaign_loop import Answers, Together, asked_in_turn
+from dslab.campaign_loop import Answers, LabAnswers, Together, asked_in_turn
 from dslab.candidates import check_loads
-from dslab.known_answers import UnansweredError
+from dslab.known_answers import UnpreparedError
 from dslab.lab_conditions import default_workloads, fitting_workloads
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from dsbisect.study import Study
+    from dsmany.shared_search import LabOpener
 
 
 class Answer(PageAnswer, Protocol):
@@ -222,19 +223,23 @@ class ThisMachine:
         if study.profiled:
             check_profiler()
         with self.lab(study, *loads, part=part) as laboratory:
-            runs = OpenCampaigns(
-                settings=part.settings.id if part else study.settings,
-                metric=(part and part.metric) or study.decider,
-                kind=study.runs_kind,
-                search_kind=study.search_kind,
-                lab=laboratory,
-                store=self.store,
-                watcher=self.watcher,
-                laboratory=laboratory,
-                errors=laboratory.failures,
-            )
+            runs = self.runs_in(laboratory, study, part)
             self.opened[lab_key(loads[0], part)] = runs
             yield runs
+
+    def runs_in(self, laboratory: Laboratory, study: Study, part: LabPart | None) -> OpenCampaigns:
+        """Return the campaigns of a lab that is open."""
+        return OpenCampaigns(
+            settings=part.settings.id if part else study.settings,
+            metric=(part and part.metric) or study.decider,
+            kind=study.runs_kind,
+            search_kind=study.search_kind,
+            lab=laboratory,
+            store=self.store,
+            watcher=self.watcher,
+            laboratory=laboratory,
+            errors=laboratory.failures,
+        )
 
     def announce(self, names: Sequence[str]) -> None:
         self.watcher.begin(names, len(names))
@@ -277,6 +282,14 @@ class ThisMachine:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LabEntered:
+    """What a study asked a lab for."""
+
+    loads: tuple[Workload, ...]
+    part: LabPart | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class AnsweredLab:
     """A ``Lab`` without servers: its answers come from a fleet, or from the store alone.
 
@@ -286,11 +299,12 @@ class AnsweredLab:
 
     scene: Scene
     store: Store
-    answers: Answers
+    answers: LabAnswers
     together: Together = asked_in_turn
     failures: Mapping[str, Mapping[str, str]]  # of rows that could not be prepared, by lab
     looks: Mapping[str, object] = field(default_factory=dict)  # what was seen
-    paired: bool = False
+    pairs: Mapping[str, bool] | None = None  # labs that are prepared: whether two run at once
+    entered: dict[str, LabEntered] = field(default_factory=dict)  # by name, in order
     session: str = ""  # the start of a lab that an answer is of
     until: str | None = None
     laboratory: Laboratory | None = None  # where profiles are taken
@@ -300,18 +314,69 @@ class AnsweredLab:
     def rows(
         self, study: Study, *loads: Workload, part: LabPart | None = None
     ) -> Iterator[AnsweredRuns]:
-        failures = self.failures.get(lab_key(loads[0], part), {})
-        settings = part.settings.id if part else study.settings
-        yield AnsweredRuns(lab=self, study=study, settings=settings, failures=failures)
+        name = lab_key(loads[0], part)
+        self.entered[name] = LabEntered(loads=loads, part=part)
+        if self.pairs is not None and name not in self.pairs:
+            self.prepare(study, name)
+        yield AnsweredRuns(
+            lab=self,
+            study=study,
+            settings=part.settings.id if part else study.settings,
+            metric=(part and part.metric) or study.decider,
+            answers=self.answers.within(name),
+            paired=bool(self.pairs and self.pairs[name]),
+            failures=self.failures.get(name, {}),
+        )
+
+    def prepare(self, study: Study, name: str) -> None:
+        """Some machine has to."""
+        del study, name
+        raise UnpreparedError
 
     def announce(self, names: Sequence[str]) -> None:
         """Nobody watches."""
 
     def seen(self, name: str, kind: type[V], look: Callable[[ThisMachine], V]) -> V:
-        del look
         if name not in self.looks:
-            raise UnansweredError
+            return self.look(name, look)
         return stored(kind, self.looks[name], f"look at {name}")
+
+    def look(self, name: str, look: Callable[[ThisMachine], V]) -> V:
+        """Some machine has to."""
+        del name, look
+        raise UnpreparedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparingLab(AnsweredLab):
+    """The same on a machine that prepares what is asked next, and looks at it, for all others."""
+
+    study: Study
+    machine: ThisMachine
+    opener: LabOpener
+    failures: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    looks: dict[str, object] = field(default_factory=dict)
+    pairs: dict[str, bool] = field(default_factory=dict)
+    seen_now: dict[str, Value] = field(default_factory=dict)
+
+    def prepare(self, study: Study, name: str) -> None:
+        """Open it; what was open before is closed."""
+        lab = self._opened(study, name)
+        self.failures[name], self.pairs[name] = lab.unmeasurable, lab.paired
+
+    def look(self, name: str, look: Callable[[ThisMachine], V]) -> V:
+        """Look at the lab that was entered last."""
+        if self.entered:
+            self._opened(self.study, next(reversed(self.entered)))
+        self.seen_now[name] = value = look(self.machine)
+        return value
+
+    def _opened(self, study: Study, name: str) -> Laboratory:
+        entered = self.entered[name]
+        place = self.machine.lab(study, *entered.loads, part=entered.part)
+        laboratory = self.opener.open(name, place)
+        self.machine.opened[name] = self.machine.runs_in(laboratory, study, entered.part)
+        return laboratory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,15 +386,10 @@ class AnsweredRuns:
     lab: AnsweredLab
     study: Study
     settings: str
+    metric: str
+    answers: Answers
+    paired: bool
     failures: Mapping[str, str]
-
-    @property
-    def metric(self) -> str:
-        return self.study.decider
-
-    @property
-    def paired(self) -> bool:
-        return self.lab.paired
 
     @property
     def images(self) -> Mapping[str, Image]:
@@ -383,7 +443,7 @@ class AnsweredRuns:
         series: str = "",
     ) -> list[Sample]:
         question = runs_question(self, load, rows, self.study.runs_kind, series)
-        campaign = self.lab.answers(question, load, rounds, self.study.runs_kind)
+        campaign = self.answers(question, load, rounds, self.study.runs_kind)
         samples = self.lab.store.samples(campaign_id=campaign.id)
         until = self.lab.until
         return [sample for sample in samples if until is None or sample.started_at <= until]
@@ -395,7 +455,7 @@ class AnsweredRuns:
         campaigns: list[Campaign] = []
         for question, workload in questions:
             search = search_for(workload, campaigns)
-            campaigns.append(self.lab.answers(question, workload, search, self.study.search_kind))
+            campaigns.append(self.answers(question, workload, search, self.study.search_kind))
         return campaigns
 
     def profiled(

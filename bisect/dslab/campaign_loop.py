@@ -219,6 +219,14 @@ class Answers(Protocol):
         ...
 
 
+class LabAnswers(Protocol):
+    """Answers questions of several labs."""
+
+    def within(self, lab: str) -> Answers:
+        """Those of the lab of that name."""
+        ...
+
+
 class Together(Protocol):
     """Asks what does not need the others' answers: they may be measured at the same time."""
 

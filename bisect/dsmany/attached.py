@@ -175,7 +175,7 @@ class RunTold:
         if not run.answered:
             self._say(rows[0], doing)
         if run.prepared is not None:
-            self._tell_prepared(run.prepared.unmeasurable, rows)
+            self._tell_prepared(run.unmeasurable, rows)
         self._tell_campaigns(run, names)
         if run.answered:
             self._say(rows[0], doing)
@@ -224,7 +224,7 @@ class RunTold:
         history = history_of(
             self._store.samples(campaign_id=campaign.id),
             self._store.turns(campaign.id),
-            run.prepared.unmeasurable,
+            run.prepared.labs[campaign.lab].unmeasurable,
             ends_of(campaign, run.prepared),
         )
         step = search_of(campaign).next_step(question_of(campaign), history)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Self, TypeVar
 
 from sqlalchemy import Connection
@@ -20,13 +21,14 @@ from dsharness.model import (
     Campaign,
     CampaignKind,
     Prepared,
+    PreparedLab,
     Sample,
     SharedRun,
     Turn,
     TurnState,
     Workload,
 )
-from dslab.campaign_loop import turn_of
+from dslab.campaign_loop import Answers, turn_of
 from dslab.known_answers import UnansweredError, asked_before
 from dsmany.fleet import FleetMember, campaign_id_of, fit_for, lost_to, strayed
 from dsmany.job_queue import JobQueue
@@ -184,7 +186,15 @@ class PlannedAnswers:
     def __call__(
         self, question: Question, workload: Workload, search: Search, kind: CampaignKind
     ) -> Campaign:
-        campaign = self._campaign(question, workload, search, kind)
+        return self._answered("", question, workload, search, kind)
+
+    def within(self, lab: str) -> Answers:
+        return partial(self._answered, lab)
+
+    def _answered(
+        self, lab: str, question: Question, workload: Workload, search: Search, kind: CampaignKind
+    ) -> Campaign:
+        campaign = self._campaign(lab, question, workload, search, kind)
         if campaign.boundary is None:
             search = search_of(campaign) if search.looks else search
             open_question = self._opened(campaign, question, workload, search)
@@ -204,11 +214,12 @@ class PlannedAnswers:
         return campaign
 
     def _campaign(
-        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
+        self, lab: str, question: Question, workload: Workload, search: Search, kind: CampaignKind
     ) -> Campaign:
         """Return the stored campaign of a question, which is stored now if it is new."""
         if earlier := asked_before(self.campaigns, question, kind):
             return earlier
+        prepared_lab = self.prepared.labs[lab]
         campaign = Campaign(
             id=campaign_id_of(self.run, len(self.campaigns)),
             kind=kind,
@@ -218,9 +229,12 @@ class PlannedAnswers:
             settings_id=question.settings_id,
             metric=question.metric,
             started_at=_now(),
-            fingerprint=_fingerprint(question, workload, search, self.prepared),
-            unmeasured=self.prepared.unmeasurable,
+            fingerprint=_fingerprint(
+                question, workload, search, self.prepared.class_name, prepared_lab
+            ),
+            unmeasured=prepared_lab.unmeasurable,
             search=choice_of(search),
+            lab=lab,
         )
         self.store.put(campaign)
         self.campaigns.append(campaign)
@@ -230,10 +244,10 @@ class PlannedAnswers:
         self, campaign: Campaign, question: Question, workload: Workload, search: Search
     ) -> _OpenQuestion:
         """Return a question with what was measured for it."""
-        prepared, turns = self.prepared, self.turns.setdefault(campaign.id, [])
+        turns = self.turns.setdefault(campaign.id, [])
         samples = self.samples.get(campaign.id, [])
-        ends = ends_of(campaign, prepared)
-        history = history_of(samples, turns, prepared.unmeasurable, ends)
+        unmeasurable = self.prepared.labs[campaign.lab].unmeasurable
+        history = history_of(samples, turns, unmeasurable, ends_of(campaign, self.prepared))
         if not search.looks:
             _refuse_missing(question, history)
         return _OpenQuestion(
@@ -261,7 +275,7 @@ class PlannedAnswers:
                 open_question.campaign.id,
                 step,
                 workload=open_question.workload,
-                way=self.prepared.procedure.way,
+                way=self.prepared.labs[open_question.campaign.lab].procedure.way,
                 machine=machine,
             )
             put(self.connection, turn)
@@ -360,7 +374,7 @@ def _without_noisy(
 
 def ends_of(campaign: Campaign, prepared: Prepared) -> Mapping[str, str]:
     """Return what could not be measured before a search over commits began: as on one machine."""
-    return prepared.unmeasurable if campaign.kind == "commits" else {}
+    return prepared.labs[campaign.lab].unmeasurable if campaign.kind == "commits" else {}
 
 
 def _refuse_missing(question: Question, history: History) -> None:
@@ -370,15 +384,17 @@ def _refuse_missing(question: Question, history: History) -> None:
             raise InconclusiveError(f"{name} cannot be measured: {why}")
 
 
-def _fingerprint(question: Question, workload: Workload, search: Search, prepared: Prepared) -> str:
+def _fingerprint(
+    question: Question, workload: Workload, search: Search, class_name: str, lab: PreparedLab
+) -> str:
     """Return that of a campaign of one machine; the class of machines stands for the machine."""
     inputs: list[object] = [
         question.line,
         question.metric,
         workload.model_dump(mode="json"),
-        {candidate: prepared.identities.get(candidate) for candidate in question.line},
-        prepared.class_name,
-        prepared.procedure.model_dump(mode="json"),
+        {candidate: lab.identities.get(candidate) for candidate in question.line},
+        class_name,
+        lab.procedure.model_dump(mode="json"),
         *inputs_of(search),
     ]
     return content_key(inputs)

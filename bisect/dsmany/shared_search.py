@@ -25,8 +25,8 @@ from dsharness.errors import (
     UsageError,
 )
 from dsharness.model import Finding, Prepared, RunState, SharedRun
-from dslab.campaign_loop import Answers
-from dslab.known_answers import UnansweredError
+from dslab.campaign_loop import LabAnswers
+from dslab.known_answers import UnansweredError, UnpreparedError
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import (
@@ -63,11 +63,18 @@ class SharedStudy(Protocol):
         """What its rows are locked at on this machine, as text; the other machines' follow."""
         ...
 
-    def answer(self, answers: Answers, store: Store, *, prepared: Prepared) -> Finding | None:
+    def answer(self, answers: LabAnswers, store: Store, *, prepared: Prepared) -> Finding | None:
         """Ask all questions, and tell what is to be kept with their answers.
 
-        It is played again whenever a turn has ended, and left where a question has no answer yet.
+        It is played again whenever a turn has ended, and left where a question has no answer yet;
+        UnpreparedError where a machine has to prepare what comes next.
         """
+        ...
+
+    def prepare(
+        self, answers: LabAnswers, store: Store, *, prepared: Prepared | None, opener: LabOpener
+    ) -> dict[str, JsonValue]:
+        """Open the labs of what is asked next; return what is seen of servers, for all machines."""
         ...
 
     @property
@@ -76,22 +83,39 @@ class SharedStudy(Protocol):
         ...
 
     def profile(
-        self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
+        self, answers: LabAnswers, lab: Laboratory, store: Store, watcher: Watcher
     ) -> Sequence[ProfilePair]:
         """Profile both sides of what was found, once all is answered; what is whole is stored."""
         ...
 
-    def looks(self, lab: Laboratory) -> dict[str, JsonValue]:
-        """Return what is seen of the servers that were prepared, for all machines."""
-        ...
-
-    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+    def introduce(self, candidates: Sequence[str], answers: LabAnswers, store: Store) -> None:
         """Let this machine's lab know candidates that follow from earlier answers."""
         ...
 
     def lab(
-        self, engine: Engine, store: Store, watcher: Watcher
-    ) -> AbstractContextManager[Laboratory]: ...
+        self,
+        name: str,
+        answers: LabAnswers,
+        *,
+        prepared: Prepared,
+        engine: Engine,
+        store: Store,
+        watcher: Watcher,
+    ) -> AbstractContextManager[Laboratory]:
+        """Return this machine's lab of that name."""
+        ...
+
+
+class LabOpener(Protocol):
+    """Opens labs on a machine, one after the other, and notes what was found in them."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def watcher(self) -> Watcher: ...
+
+    def open(self, name: str, place: AbstractContextManager[Laboratory]) -> Laboratory: ...
 
 
 StudyOf = Callable[[SharedRun], SharedStudy]
@@ -122,7 +146,7 @@ class Coordinator:
         if known_run is None or known_run.state is not RunState.RUNNING:
             return
         study = (
-            self.study_of(known_run) if known_run.prepared else None
+            None if known_run.unprepared else self.study_of(known_run)
         )  # before the lock: it may be fetched
         with self.store.database.writing() as connection:
             run = get_document(connection, SharedRun, run_id, lock=True)
@@ -151,6 +175,9 @@ class Coordinator:
         )
         try:
             finding = study.answer(planned, self.store, prepared=run.prepared)
+        except UnpreparedError:
+            changes = {"unprepared": True, "preparing": "", "remaining": 0}
+            return self._given_to_one(connection, planned.run.model_copy(update=changes), fleet)
         except UnansweredError:
             machines = dict.fromkeys((*run.took_part, *planned.give_turns()))
             return planned.run.model_copy(

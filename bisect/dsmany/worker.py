@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import (
@@ -24,7 +25,15 @@ from dsharness.errors import (
     UsageError,
     with_log_on,
 )
-from dsharness.model import FleetMachine, Prepared, RunState, SharedRun, Turn, TurnState
+from dsharness.model import (
+    FleetMachine,
+    Prepared,
+    PreparedLab,
+    RunState,
+    SharedRun,
+    Turn,
+    TurnState,
+)
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
 from dslab.campaign_loop import Lease, TurnTaker, leased
@@ -48,6 +57,16 @@ AGAIN_S = 3.0  # after the database went away
 LEAVING_S = 60.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class _OpenLab:
+    """A lab of this machine, and whose it is."""
+
+    run_id: str
+    name: str
+    place: AbstractContextManager[Laboratory]
+    lab: Laboratory
+
+
 class FleetWorker:
     """Does the jobs of one machine, one turn at a time."""
 
@@ -61,12 +80,12 @@ class FleetWorker:
         watcher: Watcher,
         tell: Callable[[str], None],
     ) -> None:
-        self._machine, self._engine, self._store = machine, engine, store
-        self._study_of, self._watcher, self._tell = study_of, watcher, tell
+        self._machine, self.engine, self._store = machine, engine, store
+        self._study_of, self.watcher, self._tell = study_of, watcher, tell
         self._jobs = JobQueue.of(store)
         self._plans = Coordinator(store=store, jobs=self._jobs, study_of=study_of)
         self._at_work = threading.Lock()
-        self._lab: tuple[str, Laboratory, AbstractContextManager[Laboratory]] | None = None
+        self._lab: _OpenLab | None = None
         self._unsettled = True  # what an earlier process of this machine began
         self._forgotten: set[str] = set()
         store.database.tell = tell
@@ -122,23 +141,34 @@ class FleetWorker:
             self._tell(f"run {run_id}: {_told(error)}")
 
     def prepare(self, run_id: str) -> None:
-        """Be the first to prepare a run's candidates, a job; the others must find the same."""
+        """Be the first to prepare what a run asks next, a job; the others must find the same."""
         with self._at_work:
             run = self._running(run_id)
-            if run is None or run.prepared or run.preparing != self._machine.id:
+            if run is None or not run.unprepared or run.preparing != self._machine.id:
                 return
             with self._left_out_of(run):
-                lab = self._lab_for(run)
-                looks = self._study_of(run).looks(lab)
-                prepared = self._prepared(run, lab).model_copy(update={"looks": looks})
+                prepared = self._prepared(run)
                 with self._store.database.writing() as connection:
                     now = get_document(connection, SharedRun, run_id, lock=True)
-                    first = now is not None and now.prepared is None
+                    first = now is not None and now.unprepared and now.prepared == run.prepared
                     if now is not None and first:
-                        change_document(connection, now.model_copy(update={"prepared": prepared}))
+                        changes = {"prepared": prepared, "unprepared": False}
+                        change_document(connection, now.model_copy(update=changes))
                     self._jobs.advance(connection, run_id)
                 if not first:
                     self._close_lab()  # its rows may hold other packages than the first one's
+
+    def _prepared(self, run: SharedRun) -> Prepared:
+        """Return what was prepared before, with what this machine prepares now."""
+        study, before = self._study_of(run), run.prepared
+        opener = _Opener(worker=self, run_id=run.id)
+        answers = KnownAnswers(campaigns=campaigns_of(self._store, run))
+        looks = study.prepare(answers, self._store, prepared=before, opener=opener)
+        if before is None:
+            before = Prepared(class_name=self._machine.class_name, lock=study.lock)
+        return before.model_copy(
+            update={"labs": {**before.labs, **opener.labs}, "looks": {**before.looks, **looks}}
+        )
 
     def profile(self, run_id: str) -> None:
         """Profile both sides of what a run found, a job that ends it; no profile changes that."""
@@ -156,10 +186,10 @@ class FleetWorker:
 
     def _unprofiled(self, run: SharedRun) -> str:
         """Take the profiles; why those that are missing are."""
-        study, lab = self._study_of(run), self._lab_for(run)
-        self._refuse_other(run, self._prepared(run, lab))
+        assert run.prepared is not None  # noqa: S101 - it has its answers
         known_answers = KnownAnswers(campaigns=campaigns_of(self._store, run))
-        pairs = study.profile(known_answers, lab, self._store, self._watcher)
+        study, lab = self._study_of(run), self._lab_for(run, next(iter(run.prepared.labs)))
+        pairs = study.profile(known_answers, lab, self._store, self.watcher)
         return "; ".join(dict.fromkeys(why for pair in pairs for why in pair.notes))
 
     def take(self, run_id: str, turn_id: str) -> None:
@@ -182,8 +212,7 @@ class FleetWorker:
         if any((sample.turn, sample.attempt) == (turn.number, turn.attempt) for sample in samples):
             self._unsettled = True  # half of it was taken when the job came before
             return
-        study, lab = self._study_of(run), self._lab_for(run)
-        self._refuse_other(run, self._prepared(run, lab))
+        study, lab = self._study_of(run), self._lab_for(run, campaign.lab)
         with suppress(UnansweredError):  # as far as it is known
             known_answers = KnownAnswers(campaigns=campaigns_of(store, run))
             study.introduce(turn.candidates, known_answers, store)
@@ -205,10 +234,10 @@ class FleetWorker:
             why=", ".join(turn.candidates),
             remaining=run.remaining,
         )
-        self._watcher.step(question_of(campaign), step)
+        self.watcher.step(question_of(campaign), step)
         assert run.prepared is not None  # noqa: S101 - asked before
         ends = ends_of(campaign, run.prepared)
-        TurnTaker(lab=lab, record=record, listener=self._watcher, ends=ends, needs_all=False).take(
+        TurnTaker(lab=lab, record=record, listener=self.watcher, ends=ends, needs_all=False).take(
             turn
         )
 
@@ -216,41 +245,54 @@ class FleetWorker:
         run = self._store.get(SharedRun, run_id)
         return run if run is not None and run.state is RunState.RUNNING else None
 
-    def _lab_for(self, run: SharedRun) -> Laboratory:
-        """Return this machine's lab of a run; that of an earlier run is closed."""
-        if self._lab is not None and self._lab[0] == run.id:
-            return self._lab[1]
+    def _lab_for(self, run: SharedRun, name: str) -> Laboratory:
+        """Return this machine's lab of that name, which must be as that of the first machine."""
+        prepared, study = run.prepared, self._study_of(run)
+        assert prepared is not None  # noqa: S101 - asked before
+        answers = KnownAnswers(campaigns=campaigns_of(self._store, run))
+        place = study.lab(
+            name,
+            answers,
+            prepared=prepared,
+            engine=self.engine,
+            store=self._store,
+            watcher=self.watcher,
+        )
+        lab = self.opened_lab(run.id, name, place)
+        self._refuse_other(prepared, prepared.labs[name], self.found_in(lab))
+        return lab
+
+    def opened_lab(
+        self, run_id: str, name: str, place: AbstractContextManager[Laboratory]
+    ) -> Laboratory:
+        """Return the lab that is open, if it is that one; any other is closed before."""
+        if self._lab is not None and (self._lab.run_id, self._lab.name) == (run_id, name):
+            return self._lab.lab
         self._close_lab()
-        place = self._study_of(run).lab(self._engine, self._store, self._watcher)
-        self._lab = run.id, place.__enter__(), place
-        return self._lab[1]
+        self._lab = _OpenLab(run_id=run_id, name=name, place=place, lab=place.__enter__())
+        return self._lab.lab
 
     def _close_lab(self) -> None:
         if self._lab is not None:
-            _, _, place = self._lab
-            self._lab = None
+            place, self._lab = self._lab.place, None
             place.__exit__(None, None, None)
 
-    def _prepared(self, run: SharedRun, lab: Laboratory) -> Prepared:
-        return Prepared(
-            class_name=self._machine.class_name,
+    def found_in(self, lab: Laboratory) -> PreparedLab:
+        return PreparedLab(
             procedure=lab.setup.procedure,
             paired=lab.paired,
             identities=dict(lab.identities),
             unmeasurable={
                 name: with_log_on(why, self._machine.name) for name, why in lab.unmeasurable.items()
             },
-            lock=self._study_of(run).lock,
         )
 
-    def _refuse_other(self, run: SharedRun, mine: Prepared) -> None:
+    def _refuse_other(self, prepared: Prepared, first: PreparedLab, mine: PreparedLab) -> None:
         """Raise UnlikeError where this machine's candidates are not those of the first."""
-        first = run.prepared
-        assert first is not None  # noqa: S101 - asked before
         differing = [
             name
             for name, of_first, of_mine in (
-                ("class of machine", first.class_name, mine.class_name),
+                ("class of machine", prepared.class_name, self._machine.class_name),
                 ("way to measure", first.procedure, mine.procedure),
                 ("candidates", *_both(first, mine)),
             )
@@ -318,7 +360,7 @@ class FleetWorker:
                     self._look()
                 if self._unsettled:
                     self._settle()
-                if self._lab is not None and self._running(self._lab[0]) is None:
+                if self._lab is not None and self._running(self._lab.run_id) is None:
                     self._close_lab()
             except UpgradedError as error:
                 lease.upgraded.append(error)
@@ -369,6 +411,28 @@ class FleetWorker:
                 self._settle()
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Opener:
+    """Opens a run's labs on a worker's machine."""
+
+    worker: FleetWorker
+    run_id: str
+    labs: dict[str, PreparedLab] = field(default_factory=dict)  # what was found in each
+
+    @property
+    def engine(self) -> Engine:
+        return self.worker.engine
+
+    @property
+    def watcher(self) -> Watcher:
+        return self.worker.watcher
+
+    def open(self, name: str, place: AbstractContextManager[Laboratory]) -> Laboratory:
+        lab = self.worker.opened_lab(self.run_id, name, place)
+        self.labs[name] = self.worker.found_in(lab)
+        return lab
+
+
 def _told(error: Exception) -> str:
     return str(error) if isinstance(error, DsbisectError) else repr(error)
 
@@ -380,7 +444,7 @@ def _end_of(run: SharedRun, why: str) -> dict[str, object]:
     return {"state": RunState.FAILED, "why": why}
 
 
-def _both(first: Prepared, mine: Prepared) -> tuple[object, object]:
+def _both(first: PreparedLab, mine: PreparedLab) -> tuple[object, object]:
     """What each says of the candidates that the first one prepared: more may have come since."""
     own_identities = {name: mine.identities.get(name) for name in first.identities}
     failed = [set(prepared.unmeasurable) for prepared in (first, mine)]

@@ -71,6 +71,7 @@ POLICIES = (
 )
 # What of a row nobody but the owner of its table changes, once it is there: a turn as it was
 # planned, a question as it was asked, and what the first machine prepared.
+GROWS = "+"  # before a place: what it has is kept, and more may come
 KEPT = {
     ("turns", ""): [
         f"rest,{field}"
@@ -82,7 +83,17 @@ KEPT = {
     ],
     ("documents", "run"): [
         f"body,{field}"
-        for field in ("id", "request", "request_key", "started_at", "class_name", "prepared")
+        for field in (
+            "id",
+            "request",
+            "request_key",
+            "started_at",
+            "class_name",
+            "prepared,class_name",
+            "prepared,lock",
+            f"{GROWS}prepared,labs",
+            f"{GROWS}prepared,looks",
+        )
     ],
 }
 QUEUE = ("jobs", "periodic_defers", "events", "workers")
@@ -100,8 +111,11 @@ BEGIN
     RETURN NEW;
   END IF;
   FOREACH path IN ARRAY TG_ARGV LOOP
-    IF was #>> path::text[] IS NOT NULL
-      AND was #>> path::text[] IS DISTINCT FROM becomes #>> path::text[] THEN
+    IF (path LIKE '+%' AND jsonb_typeof(was #> substr(path, 2)::text[]) = 'object' AND EXISTS (
+        SELECT FROM jsonb_each(was #> substr(path, 2)::text[]) AS kept
+        WHERE becomes #> substr(path, 2)::text[] -> kept.key IS DISTINCT FROM kept.value))
+      OR (path NOT LIKE '+%' AND was #>> path::text[] IS NOT NULL
+        AND was #>> path::text[] IS DISTINCT FROM becomes #>> path::text[]) THEN
       RAISE EXCEPTION '% of % % is not changed any more', path, TG_TABLE_NAME, OLD.id
         USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -166,13 +180,19 @@ def _keepers() -> list[str]:
     for (table, kind), places in KEPT.items():
         name = f"{KEEPER}_{kind or table}"
         of_kind = f" WHEN (OLD.kind = '{kind}')" if kind else ""
-        paths = ", ".join(f"'{{{place}}}'" for place in places)
+        paths = ", ".join(map(_path, places))
         when = f"BEFORE UPDATE ON {table} FOR EACH ROW{of_kind}"
         statements += [
             f"DROP TRIGGER IF EXISTS {name} ON {table};",
             f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {KEEPER}({paths});",
         ]
     return statements
+
+
+def _path(place: str) -> str:
+    """The place as PostgreSQL names it, after the sign that it may grow."""
+    grows = GROWS if GROWS in place else ""
+    return f"'{grows}{{{place.replace(GROWS, '')}}}'"
 
 
 def _login(name: str) -> str:

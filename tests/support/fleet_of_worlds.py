@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from dsharness.model import (
     TurnState,
     Workload,
 )
-from dslab.campaign_loop import Answers, Together, leased
+from dslab.campaign_loop import LabAnswers, Together, leased
 from dslab.spent_time import SpentTime
 from dslab.step_profiles import profile_steps, sides_of
 from dsmany.attached import begin_run
@@ -70,6 +70,7 @@ class WorldLab(WorldBenches):
 
     paired: bool = True
     breaks: bool = False
+    failures: Mapping[str, Any] = field(default_factory=dict)
     before_sample: Callable[[], None] = field(default=nothing)
     spent: SpentTime = field(default_factory=SpentTime)
     facts: Mapping[str, Fact] = field(default_factory=lambda: FACTS)
@@ -129,9 +130,10 @@ class WorldStudy:
     search: Search = field(default_factory=Bayes)
 
     def answer(
-        self, answers: Answers, store: Store, *, prepared: Prepared | None
+        self, answers: LabAnswers, store: Store, *, prepared: Prepared | None
     ) -> Finding | None:
-        found = answers(self.question, WORKLOAD, self.search, "rows").boundary
+        ask = answers.within("")
+        found = ask(self.question, WORKLOAD, self.search, "rows").boundary
         if self.proved and found is not None and found.after is not None:
             first, *_, last = self.question.line
             before, after = found.before or "", found.after
@@ -141,29 +143,35 @@ class WorldStudy:
                 ((before, last), self.search, "commits"),
             )
             self.together([
-                partial(answers, replace(self.question, line=line), WORKLOAD, search, kind)
+                partial(ask, replace(self.question, line=line), WORKLOAD, search, kind)
                 for line, search, kind in asks
             ])  # fmt: skip
         return None
 
-    def looks(self, lab: Any) -> dict[str, JsonValue]:
-        return {"lab": lab.machine}
+    def prepare(
+        self, answers: LabAnswers, store: Store, *, prepared: Prepared | None, opener: Any
+    ) -> dict[str, JsonValue]:
+        return {"lab": opener.open("", self.world_lab()).machine}
 
-    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+    def introduce(self, candidates: Sequence[str], answers: LabAnswers, store: Store) -> None:
         self.introduced.append(candidates)
         self.answer(answers, store, prepared=None)
 
     def profile(
-        self, answers: Answers, lab: Any, store: Store, watcher: Any
+        self, answers: LabAnswers, lab: Any, store: Store, watcher: Any
     ) -> Sequence[ProfilePair]:
-        found = answers(self.question, WORKLOAD, self.search, "rows")
+        found = answers.within("")(self.question, WORKLOAD, self.search, "rows")
         for name in sides_of(found):
             lab.ready(name)
         witnesses: Any = WorldWitnesses(lab)
         return profile_steps([found], [WORKLOAD], witnesses, store, watcher)
 
+    def lab(self, name: str, answers: LabAnswers, **around: Any) -> AbstractContextManager[Any]:
+        del name, answers, around
+        return self.world_lab()
+
     @contextmanager
-    def lab(self, engine: Any, store: Store, watcher: Any) -> Iterator[Any]:
+    def world_lab(self) -> Iterator[Any]:
         yield self.labs.setdefault(self.machine, WorldLab(self.world, machine=self.machine))
 
 

@@ -74,15 +74,22 @@ class WorldMachine(ThisMachine):
         yield runs
 
 
-def fleet(store: Store, lab: SampleSource) -> Answers:
+@dataclass(frozen=True)
+class Fleet:
     """What machines answer that take the turns of one question after the other."""
 
-    def answers(
-        question: Question, workload: Workload, search: Search, kind: CampaignKind
+    store: Store
+    lab: SampleSource
+
+    def within(self, lab: str) -> Answers:
+        del lab
+        return self._answered
+
+    def _answered(
+        self, question: Question, workload: Workload, search: Search, kind: CampaignKind
     ) -> Campaign:
         order = CampaignOrder(
-            question=question, workload=workload, search=search, lab=lab, store=store, kind=kind
-        )
+            question=question, workload=workload, search=search, lab=self.lab, store=self.store,
+            kind=kind,
+        )  # fmt: skip
         return order.run(RecordingWatcher())
-
-    return answers

@@ -329,7 +329,7 @@ def _turns_by_machine(store: Store) -> dict[str, str]:
     doing = {
         run.preparing: f"prepares run {run.id[:8]}"
         for run in runs
-        if run.preparing and run.prepared is None
+        if run.preparing and run.unprepared
     }
     for run_id, turns in planned_turns(store, runs).items():
         for turn in turns:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -45,12 +45,13 @@ from dsharness.model import (
 from dsharness.plain_text import without_credentials
 from dsharness.products import product
 from dsimages.image_set import lock_of
-from dslab.campaign_loop import Answers
+from dslab.campaign_loop import LabAnswers
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import profile_steps, sides_of
 from dslab.watcher import Watcher
 from dslab.witnesses import LabWitnesses
 from dsmany.shared_answers import asked_together
+from dsmany.shared_search import LabOpener
 from dsresults.commits_result import TimeSpent
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
@@ -58,6 +59,7 @@ from dssearch.question import Question, Search
 
 BELOW = "refs/dsbisect/"
 ENDS = "refs/heads/dsbisect/"  # a branch that no release is made from
+ONLY = ""  # the name of its lab
 
 
 class CommitsDocument(Value):
@@ -177,11 +179,12 @@ class SharedCommits:
     def lock(self) -> str:
         return lock_of(self.ask.matrix).text
 
-    def answer(self, answers: Answers, store: Store, *, prepared: Prepared) -> Finding | None:
+    def answer(self, answers: LabAnswers, store: Store, *, prepared: Prepared) -> Finding | None:
         """The whole answer with its proof, as one machine finds it."""
         sources, campaigns = Sources(), list[Campaign]()
+        paired = prepared.labs[ONLY].paired
         with self._playing:
-            study = self._study(sources, answers, store, campaigns, paired=prepared.paired)
+            study = self._study(sources, answers, store, campaigns, paired=paired)
             findings = study.run()
             common = surroundings_of(self.ask, tuple(map(self.scope.tree, self.scope.points)))
         begun_s = _seconds(self.started_at)
@@ -207,7 +210,7 @@ class SharedCommits:
         return self.ask.profile
 
     def profile(
-        self, answers: Answers, lab: Laboratory, store: Store, watcher: Watcher
+        self, answers: LabAnswers, lab: Laboratory, store: Store, watcher: Watcher
     ) -> Sequence[ProfilePair]:
         """Of each culprit, as one machine's search does."""
         check_profiler()
@@ -219,20 +222,36 @@ class SharedCommits:
         witnesses = LabWitnesses(lab=lab)
         return profile_steps(study.steps, (self.ask.workload,), witnesses, store, watcher)
 
-    def looks(self, lab: Laboratory) -> dict[str, JsonValue]:
-        """Its answers rest on runs alone."""
-        del lab
+    def prepare(
+        self, answers: LabAnswers, store: Store, *, prepared: Prepared | None, opener: LabOpener
+    ) -> dict[str, JsonValue]:
+        """Open the only lab; answers rest on runs alone."""
+        del answers, prepared
+        opener.open(ONLY, self._lab(opener.engine, store, opener.watcher))
         return {}
 
-    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+    def introduce(self, candidates: Sequence[str], answers: LabAnswers, store: Store) -> None:
         """Play the study as far as it is answered, over what this machine's lab builds from."""
         supply = self._supply
         if supply is not None and not supply.specimens.keys() >= set(candidates):
             with self._playing:
                 self._study(supply, answers, store, [], paired=False).run()
 
+    def lab(
+        self,
+        name: str,
+        answers: LabAnswers,
+        *,
+        prepared: Prepared,
+        engine: Engine,
+        store: Store,
+        watcher: Watcher,
+    ) -> AbstractContextManager[Laboratory]:
+        del name, answers, prepared
+        return self._lab(engine, store, watcher)
+
     @contextmanager
-    def lab(self, engine: Engine, store: Store, watcher: Watcher) -> Iterator[Laboratory]:
+    def _lab(self, engine: Engine, store: Store, watcher: Watcher) -> Iterator[Laboratory]:
         """This machine's lab; it builds as one machine's search does."""
         scope = self.scope
         common = surroundings_of(self.ask, tuple(map(scope.tree, scope.points)))
@@ -245,18 +264,19 @@ class SharedCommits:
     def _study(
         self,
         sources: Sources,
-        answers: Answers,
+        answers: LabAnswers,
         store: Store,
         answered: list[Campaign],
         *,
         paired: bool,
     ) -> CommitsStudy:
         """The study over these answers; each is added to ``answered``, and is its clock."""
+        ask = answers.within(ONLY)
 
         def asked(
             question: Question, workload: Workload, search: Search, kind: CampaignKind
         ) -> Campaign:
-            campaign = answers(question, workload, search, kind)
+            campaign = ask(question, workload, search, kind)
             for name in set(campaign.line) - sources.origins.keys():
                 if origin := _origin(name, campaign, store):
                     sources.origins[name] = origin

@@ -103,6 +103,7 @@ from dsharness.model.shared_run import (
     FleetMachine,
     GivenImage,
     Prepared,
+    PreparedLab,
     RunState,
     SharedRun,
 )
@@ -180,6 +181,7 @@ __all__ = [
     "Packages",
     "PreinstalledPackages",
     "Prepared",
+    "PreparedLab",
     "Procedure",
     "Profile",
     "Promise",

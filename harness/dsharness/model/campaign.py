@@ -157,6 +157,11 @@ class Campaign(Value):
         default="", description="hash of all that must be the same for its samples to count"
     )
     search: SearchChoice = SearchChoice()
+    lab: str = Field(
+        default="",
+        exclude_if=lambda name: not name,
+        description="of a run that several machines share: which of its labs",
+    )
 
 
 NAMESPACE = uuid.UUID("67428f35-4824-572f-aa93-f1fe960b9996")  # of no other program

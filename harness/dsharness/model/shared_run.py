@@ -53,14 +53,20 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Prepared(Value):
-    """What the first machine found; whoever finds something else is left out."""
+class PreparedLab(Value):
+    """What the first machine found in a lab; whoever finds something else is left out."""
 
-    class_name: str
     procedure: Procedure
     paired: bool
     identities: dict[str, str]
     unmeasurable: dict[str, str]
+
+
+class Prepared(Value):
+    """What was prepared for all machines so far; a study may ask for more."""
+
+    class_name: str
+    labs: dict[str, PreparedLab] = Field(default_factory=dict, description="by a lab's name")
     lock: str = Field(default="", description="of its matrix: the others' rows hold the same")
     looks: dict[str, JsonValue] = Field(default_factory=dict, description="what its servers told")
 
@@ -76,7 +82,8 @@ class SharedRun(Value):
     machines: int = Field(description="as many take turns at most")
     at_least: int = Field(default=1, description="as many must be there before it begins")
     class_name: str = Field(default="", description="that was asked for; empty: the largest")
-    preparing: str = Field(default="", description="id of the machine that prepares first")
+    unprepared: bool = Field(default=True, description="what it asks next needs another lab")
+    preparing: str = Field(default="", description="id of the machine that prepares it first")
     prepared: Prepared | None = None
     took_part: tuple[str, ...] = Field(
         default=(), description="ids of machines that had turns: they have built what others lack"
@@ -93,7 +100,13 @@ class SharedRun(Value):
         """Which machine prepares or profiles for all, or none yet; None while turns are taken."""
         if self.answered:
             return self.profiling
-        return self.preparing if self.prepared is None else None
+        return self.preparing if self.unprepared else None
+
+    @property
+    def unmeasurable(self) -> dict[str, str]:
+        """What could not be prepared in any of its labs, with the reason."""
+        labs = self.prepared.labs.values() if self.prepared else ()
+        return {name: why for lab in labs for name, why in lab.unmeasurable.items()}
 
     def given_to(self, machine: str) -> Self:
         """Return it with that machine; empty: none."""

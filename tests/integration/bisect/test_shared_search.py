@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,12 +47,14 @@ from worlds import World
 from benchmarks.many.asked_statements import asked
 from dsbisect.cli import root
 from dsbisect.cli.root import run as run_command
+from dsbisect.comparison_question import Compare
 from dsbisect.difference_question import Explain
 from dsbisect.explain_study import SERVERS, ServersSeen, named_arms
 from dsbisect.shared_studies import SharedQuestion, document_of
-from dsbisect.studies import Levels
+from dsbisect.studies import Levels, Sizes
+from dsbisect.study import Study
 from dsbisect.study_answers import documents_of
-from dsbisect.study_lab import Scene
+from dsbisect.study_lab import Scene, lab_key
 from dsbisect.watch_stages import SearchStages
 from dsharness.errors import EngineError, ExitCode, StoppedError, UpgradedError
 from dsharness.model import (
@@ -68,7 +71,7 @@ from dsharness.model import (
     TurnState,
     Workload,
 )
-from dslab.campaign_loop import Answers, CampaignOrder, CampaignState, asked_in_turn
+from dslab.campaign_loop import CampaignOrder, CampaignState, LabAnswers, asked_in_turn
 from dsmany.attached import RunTold, begin_run, cancel_run
 from dsmany.fleet import class_of
 from dsmany.shared_answers import campaigns_of
@@ -108,6 +111,20 @@ def fleet_of(
         fleet.end()
 
 
+@dataclass(frozen=True)
+class WorldOpener:
+    """Opens the world's lab where a study would open one of containers."""
+
+    opener: Any
+    study: WorldStudy
+    engine: Any = None
+    watcher: Any = None
+
+    def open(self, name: str, place: object) -> Any:
+        del place
+        return self.opener.open(name, self.study.world_lab())
+
+
 @dataclass
 class StudyOfWorld(WorldStudy):
     """A study with `--on`, as machines read it, over a world of rows."""
@@ -115,17 +132,24 @@ class StudyOfWorld(WorldStudy):
     asked: SharedQuestion | None = None
     told: dict[str, JsonValue] = field(default_factory=dict)
 
-    def looks(self, lab: object) -> dict[str, JsonValue]:
-        return self.told
+    def prepare(
+        self, answers: LabAnswers, store: Store, *, prepared: Prepared | None, opener: Any
+    ) -> dict[str, JsonValue]:
+        assert self.asked is not None
+        worlds = WorldOpener(opener, self)
+        if self.told:  # by servers, which no world has
+            worlds.open(lab_key(self.asked.loads[0]), None)
+            return self.told
+        return self.asked.prepare(answers, store, prepared=prepared, opener=worlds)
 
     def answer(
-        self, answers: Answers, store: Store, *, prepared: Prepared | None
+        self, answers: LabAnswers, store: Store, *, prepared: Prepared | None
     ) -> Finding | None:
         assert self.asked is not None
         assert prepared is not None
         return self.asked.answer(answers, store, prepared=prepared)
 
-    def introduce(self, candidates: Sequence[str], answers: Answers, store: Store) -> None:
+    def introduce(self, candidates: Sequence[str], answers: LabAnswers, store: Store) -> None:
         """All were prepared at the start."""
 
 
@@ -174,6 +198,42 @@ def test_two_machines_share_what_explains_a_difference(
     kept = shared.stored_answer([campaign], store)
     assert kept.answer.impossible == refused
     assert [arm.runs for load in kept.answer.workloads for arm in load.arms] == [4, 4, 4]
+    assert kept.again(store, MATRIX) == kept.answer
+
+
+SIZES = Sizes(rows=("debian-12", "debian-13"), workload="search-known", sizes=(100, 1000), runs=3)
+COMPARED = Compare(
+    first="debian-12", second="debian-13", workload=("bind-one", "search-known", "connect")
+)
+
+
+@pytest.mark.parametrize(
+    ("study", "labs"), [(SIZES, 2), (COMPARED, 3)], ids=["sizes", "a suite of loads"]
+)
+def test_two_machines_share_a_study_of_several_labs(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: Study, labs: int
+) -> None:
+    """Each lab is prepared by one machine when it is asked for, and opened by both."""
+    monkeypatch.setenv("DSBISECT_CACHE", str(tmp_path / "cache"))
+    scene = Scene(matrix=MATRIX)
+    rows = study.names(scene)
+    run = begin_run(store, document_of(study, scene), machines=2, class_name="")
+    shared = SharedQuestion.of(run)
+    world = World(dict(zip(rows, (1.0, 4.0), strict=True)))
+    with fleet_of(
+        store, "a", "b", study=StudyOfWorld(asked=shared, begins_with=rows, world=world)
+    ) as fleet:
+        ended = finished(fleet, run)
+        assert (ended.state, ended.why) == (RunState.DONE, "")
+    campaigns = campaigns_of(store, now(store, run))
+    for campaign in campaigns:
+        prove_turns(store, campaign.id)
+    assert ended.prepared is not None
+    assert len(ended.prepared.labs) == labs
+    assert {campaign.lab for campaign in campaigns} == set(ended.prepared.labs)
+    machines = {turn.machine for each in campaigns for turn in store.turns(each.id)}
+    assert machines == ({"a", "b"} if study is SIZES else {"a"})  # which sees the others at once
+    kept = shared.stored_answer(campaigns, store)
     assert kept.again(store, MATRIX) == kept.answer
 
 
@@ -616,7 +676,8 @@ def alone(tmp_path: Path) -> list[Boundary | None]:
             said.append(campaign.boundary)
             return campaign
 
-        replace(DUETS, together=asked_in_turn).answer(answers, own, prepared=None)
+        machines = SimpleNamespace(within=lambda _: answers)
+        replace(DUETS, together=asked_in_turn).answer(machines, own, prepared=None)
     return said
 
 
@@ -802,8 +863,7 @@ def test_the_log_of_what_ended_a_run_or_was_not_prepared_is_told_with_its_machin
         why = f"unbuildable: no such header\n  log: {LOG}"
         fleet.labs["a"] = WorldLab(STEP, machine="a", unmeasurable={LINE[0]: why})
         ended = finished(fleet, again)
-        assert ended.prepared is not None
-        assert ended.prepared.unmeasurable == {LINE[0]: why.replace("log:", "log on a:")}
+        assert ended.unmeasurable == {LINE[0]: why.replace("log:", "log on a:")}
 
 
 def test_why_a_side_has_no_profile_is_told_with_the_answer(store: Store) -> None:

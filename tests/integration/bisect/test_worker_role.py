@@ -19,7 +19,16 @@ from postgresql_cluster import Cluster, running_cluster
 from sqlalchemy import text
 from watchers import RecordingWatcher
 
-from dsharness.model import Campaign, FleetMachine, Prepared, Procedure, RunState, SharedRun, Turn
+from dsharness.model import (
+    Campaign,
+    FleetMachine,
+    Prepared,
+    PreparedLab,
+    Procedure,
+    RunState,
+    SharedRun,
+    Turn,
+)
 from dsharness.process.deadline import Deadline, wait_until
 from dsmany.attached import cancel_run
 from dsmany.fleet import campaign_id_of, fleet_of
@@ -32,10 +41,11 @@ from dsresults.store.documents import change_document, get_document
 from dsresults.store.records import put
 
 MACHINES = ("lab-1", "lab-2")
-PREPARED = Prepared(
-    class_name=CLASS, procedure=Procedure(version=1), paired=True, identities={"a": "b"},
-    unmeasurable={}, lock="{}",
-)  # fmt: skip
+FIRST_LAB = PreparedLab(
+    procedure=Procedure(version=1), paired=True, identities={"a": "b"}, unmeasurable={}
+)
+PREPARED = Prepared(class_name=CLASS, labs={"w": FIRST_LAB}, lock="{}", looks={"sides": [1]})
+OTHER_LAB = FIRST_LAB.model_copy(update={"identities": {"a": "another"}}).model_dump(mode="json")
 COPY = (
     "campaign_id, candidate_id, settings_id, workload_id, image_key, started_at, started_us,"
     " duration_s, turn, attempt, operations, errors, calibrator_us, steal_pct, invalid"
@@ -180,7 +190,9 @@ REQUESTED = {
     "another id": ("id", "another"),
     "another key": ("request_key", "another"),
     "another lock": ("prepared", {"lock": "another"}),
-    "another build": ("prepared", {"identities": {"a": "another"}}),
+    "another build": ("prepared", {"labs": {"w": OTHER_LAB}}),
+    "a lab less": ("prepared", {"labs": {}}),
+    "another look": ("prepared", {"looks": {"sides": [1, 2]}}),
     "prepared again": ("prepared", None),
 }
 

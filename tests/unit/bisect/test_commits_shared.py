@@ -15,10 +15,11 @@ from dsbisect.commits.commit_candidates import Sources
 from dsbisect.commits.commit_range import Range, laid_range
 from dsbisect.commits.commits_request import CommitsRequest, patches_of, tree_of
 from dsbisect.commits.shared_commits import SharedCommits, document_of, time_of_turns
+from dsbisect.comparison_question import Compare
 from dsbisect.search_options import SearchOptions
 from dsbisect.shared_studies import SharedQuestion, SharedStudies, shared_study
 from dsbisect.shared_studies import document_of as rows_document
-from dsbisect.studies import Endurance, Rows, Sizes
+from dsbisect.studies import Endurance, Rows
 from dsbisect.study_lab import Scene
 from dsbuilds.history.release_names import ReleaseNames
 from dsharness.errors import SourceError, StoreError, UsageError
@@ -215,8 +216,9 @@ def test_what_machines_cannot_share_is_refused() -> None:
         rows_document(ROWS, Scene(matrix=MATRIX), relock=True)
     rows, workload = ("debian-12",), "session"
     for study in (
-        Sizes(rows=rows, workload=workload), Endurance(row=rows[0], workload=workload)
-    ):  # fmt: skip
+        Compare(first="HEAD~1", second="HEAD", repository="."),
+        Endurance(row=rows[0], workload=workload),
+    ):
         with pytest.raises(UsageError, match=f"--on: {study.kind} is for one machine"):
             rows_document(study, Scene(matrix=MATRIX))
 

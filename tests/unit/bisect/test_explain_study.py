@@ -12,7 +12,7 @@ from accessibility import needs_browser, serious
 from goldens import assert_golden
 from shipped import MATRIX
 from validations import ENGINE
-from world_machine import TimedBenches, WorldMachine, fleet
+from world_machine import Fleet, TimedBenches, WorldMachine
 from worlds import World, sample_of
 
 from dsbisect.cli import root
@@ -23,10 +23,10 @@ from dsbisect.mixed_arms import MixedArm, arms_of, parts_for
 from dsbisect.open_campaigns import whole_runs, whole_turns
 from dsbisect.shared_studies import SharedQuestion, document_of, shared_study
 from dsbisect.study_answers import StudyAnswer, answered
-from dsbisect.study_lab import Scene
+from dsbisect.study_lab import Scene, lab_key
 from dsharness.errors import InconclusiveError, InstanceError, PartRefusedError, UsageError
 from dsharness.matrix import find_workload
-from dsharness.model import Image, Prepared, Procedure, Sample, SharedRun
+from dsharness.model import Image, Prepared, PreparedLab, Procedure, Sample, SharedRun
 from dsharness.model.stored_password import StoredPassword
 from dsharness.systems.ldap.directory_system import STORED
 from dslab.candidates import RowSupply
@@ -226,19 +226,14 @@ def test_machines_answer_what_one_machine_does(store: Store, tmp_path: Path) -> 
         started_at="2026-11-27T07:00:00+00:00",
         request=document,
     )
-    prepared = Prepared(
-        class_name="c",
-        procedure=Procedure(version=1),
-        paired=False,
-        identities={},
-        unmeasurable={},
-        looks=alone.record.looks,
-    )
+    lab = PreparedLab(procedure=Procedure(version=1), paired=False, identities={}, unmeasurable={})
+    key = lab_key(ASKED.loads(SCENE)[0])
+    prepared = Prepared(class_name="c", labs={key: lab}, looks=alone.record.looks)
     shared = shared_study(run)
     with Store.open(tmp_path / "shared.db") as team:
         for image in IMAGES:
             team.put(image)
-        finding = shared.answer(fleet(team, TimedBenches(Arms(COSTS))), team, prepared=prepared)
+        finding = shared.answer(Fleet(team, TimedBenches(Arms(COSTS))), team, prepared=prepared)
         assert finding is not None
         team.put(finding)
         assert isinstance(shared, SharedQuestion)
@@ -247,9 +242,6 @@ def test_machines_answer_what_one_machine_does(store: Store, tmp_path: Path) -> 
         assert told.text == alone.text
         (campaign,) = team.campaigns()
         assert campaign.boundary is not None, "no machine is asked for more"
-    profiled = ASKED.model_copy(update={"profile": True})
-    with pytest.raises(UsageError, match="--profile is not possible with --on"):
-        document_of(profiled, SCENE)
 
 
 def test_only_what_was_refused_is_an_arm_that_cannot_be_made() -> None:

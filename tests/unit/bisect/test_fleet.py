@@ -11,7 +11,7 @@ from worlds import sample_of
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
-from dsharness.model import Abilities, Family, FleetMachine, Machine, Prepared, Procedure, SharedRun
+from dsharness.model import Abilities, Family, FleetMachine, Machine, Prepared, SharedRun
 from dsmany.fleet import (
     FleetMember,
     MachineCount,
@@ -51,10 +51,7 @@ def run(**facts: object) -> SharedRun:
 
 
 def prepared(class_name: str) -> Prepared:
-    return Prepared(
-        class_name=class_name, procedure=Procedure(version=1), paired=False, identities={},
-        unmeasurable={},
-    )  # fmt: skip
+    return Prepared(class_name=class_name)
 
 
 def names(machines: tuple[FleetMachine, ...]) -> list[str]:
@@ -175,7 +172,7 @@ def test_a_run_goes_to_those_who_know_it_then_to_those_with_the_least_to_do() ->
 
 def test_a_run_is_planned_only_where_that_could_change_something() -> None:
     fleet = [member("a"), member("b"), member("c", alive=False)]
-    ready = run(prepared=prepared("big"))
+    ready = run(prepared=prepared("big"), unprepared=False)
     assert not may_advance(ready, fleet, {"a", "b"})
     assert may_advance(ready, fleet, {"a"})  # b is free
     assert may_advance(ready, fleet, {"a", "c"})  # c is dead

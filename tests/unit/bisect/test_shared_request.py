@@ -13,7 +13,7 @@ from dsbisect.studies import Rows
 from dsbisect.study_lab import Scene
 from dsharness.errors import MatrixError
 from dsharness.matrix import load_matrix
-from dsharness.model import Matrix, Prepared, Procedure, SharedRun
+from dsharness.model import Matrix, Prepared, SharedRun
 from dsimages.image_set import lock_of
 from dsimages.matrix_lock import Locked, MatrixLock, definition_key
 
@@ -37,10 +37,7 @@ def locked(matrix: Matrix, version: str, name: str = ROW) -> Locked:
 def run_of(lock: str | None, request: dict[str, JsonValue] | None = None) -> SharedRun:
     prepared = None
     if lock is not None:
-        prepared = Prepared(
-            class_name="c", procedure=Procedure(version=1), paired=False, identities={},
-            unmeasurable={}, lock=lock,
-        )  # fmt: skip
+        prepared = Prepared(class_name="c", lock=lock)
     return SharedRun(
         id="3f2a9c01-0000-4000-8000-000000000000", request_key="k", machines=2,
         request=request or {}, started_at="2026-11-28T12:00:00+00:00", prepared=prepared,

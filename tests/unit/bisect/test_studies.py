@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from shipped import MATRIX
 from typer.testing import CliRunner
-from world_machine import TimedBenches, WorldMachine, fleet
+from world_machine import Fleet, TimedBenches, WorldMachine
 from worlds import World
 
 from dsbisect.cli.root import app
@@ -26,6 +26,7 @@ from dsharness.measure.metrics import LATENCY_P99
 from dsharness.model import (
     Finding,
     Prepared,
+    PreparedLab,
     Procedure,
     SharedRun,
 )
@@ -167,13 +168,11 @@ def test_machines_answer_what_one_machine_does(study: Study, store: Store, tmp_p
     shared = shared_study(run)
     assert isinstance(shared, SharedQuestion)
     assert (shared.study, shared.begins_with) == (study, ROWS)
-    prepared = Prepared(
-        class_name="c", procedure=Procedure(version=1), paired=False, identities={},
-        unmeasurable={}, lock="",
-    )  # fmt: skip
+    lab = PreparedLab(procedure=Procedure(version=1), paired=False, identities={}, unmeasurable={})
+    prepared = Prepared(class_name="c", labs={load.id: lab for load in study.loads(scene)})
     with Store.open(tmp_path / "shared.db") as team:
         benches = TimedBenches(WORLD)
-        finding = shared.answer(fleet(team, benches), team, prepared=prepared)
+        finding = shared.answer(Fleet(team, benches), team, prepared=prepared)
         campaigns = team.campaigns()
         if finding is None:
             assert [each.boundary.summary for each in campaigns if each.boundary] == [
