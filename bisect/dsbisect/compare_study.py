@@ -154,6 +154,8 @@ class ComparePlay:
                 rows=names, settings=_settings(self.study, scene), metric=group[0].metrics[0]
             )
             with self.lab.rows(self.study, *loads, part=part) as runs:
+                if not told and (self.study.repository or set(names) <= set(runs.failures)):
+                    runs.refuse_failed()  # it fails in every lab
                 for row in group:
                     told[row], samples = self._told(runs, row)
                     moments += [sample.started_at for sample in samples]

@@ -10,7 +10,7 @@ import typer
 from dsbisect.cli.common_options import FindLoad, refuse_unread
 from dsbisect.cli.study_command import Circumstances, ask, this_machine
 from dsbisect.cli.told_answers import tell_kept
-from dsharness.errors import UsageError
+from dsharness.errors import CandidateError, UsageError
 
 if TYPE_CHECKING:
     from dsbisect.comparison_question import Compare
@@ -34,7 +34,10 @@ def sought_load(
     with this_machine(scene, around) as lab:
         for note in (*notes, NO_LOAD):
             lab.watcher.note(note)
-        compared = compared_ends(comparison, lab)
+        try:
+            compared = compared_ends(comparison, lab)
+        except CandidateError:  # which the search tells, with what may help
+            return None
         load = found_load(compared.answer, scene)
         if load is not None:
             lab.watcher.note(f"{compared.text}\n{load.why}")

@@ -95,7 +95,7 @@ def test_both_ends_that_fail_alike_end_the_search(folder: Path) -> None:
     past = history(folder, {"configure.ac": LACKS}, commits=20)
     done = search(folder, past)
     assert done.returncode == ExitCode.SURROUNDINGS, done.stderr
-    assert done.stderr.count(": failed (") == 2, "both ends, and not: ready"
+    assert done.stderr.count(": failed (") == 4, "both ends, compared and searched; not: ready"
     assert "ready (" not in done.stderr
     assert "cannot be measured" not in done.stderr, "nothing further in"
     assert len(built(done.stderr)) <= 2, "none, where the failures are known"
