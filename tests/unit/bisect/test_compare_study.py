@@ -230,3 +230,21 @@ def test_what_is_no_row_is_a_revision_of_where_one_stands(
         Compare(first="3.1.1", second="3.1.2").placed(scene)
     with pytest.raises(UsageError, match="no rows"):  # a row's patch is what `validate` judges
         Compare(first=ROWS[0], patch=Path("a.patch")).placed(scene)
+
+
+@pytest.mark.parametrize("failing", [ROWS, ROWS[1:]], ids=["both", "one"])
+def test_two_rows_that_fail_in_the_first_lab_end_it(failing: tuple[str, ...], store: Store) -> None:
+    """They would in each; one alone may only lack what this load needs."""
+    study = compare("bind-one", "connect")
+    part = f"{ROWS[0]}/{ROWS[1]}/default/bind-one"
+    errors = dict.fromkeys(failing, InstanceError("it did not become ready"))
+    machine = WorldMachine(
+        store=store, world=World(dict.fromkeys(ROWS, 1.0)), scene=Scene(matrix=MATRIX),
+        unmade={part: dict(errors)},
+    )  # fmt: skip
+    if failing == ROWS:
+        with pytest.raises(InstanceError, match="did not become ready"):
+            study.play(machine)
+        assert machine.taken == 0
+    else:
+        assert [load.word for load in study.play(machine).loads] == [Word.UNKNOWN, Word.SAME]
