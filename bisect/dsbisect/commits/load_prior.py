@@ -16,9 +16,7 @@ from itertools import chain
 from dsharness.model import CpuProfile
 from dsharness.model.measured import FRAMES_APART
 
-# Measured with `make bench-search BENCH="--only hot"`: a third of the builds less where it is
-# right, 4 to 8 % more where it is wrong.
-SHARE = 0.4  # of all suspicion, that goes by functions
+SHARE = 0.4  # of all suspicion, that goes by functions (docs/decisions.md, 42)
 LEAST_CANDIDATES = 24  # two profiles cost what two builds do
 CLEAR = 4.0  # standard errors of what two profiles say of a function
 LEAST_PART = 0.02  # of an operation's time
