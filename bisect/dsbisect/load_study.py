@@ -22,6 +22,7 @@ from dsharness.errors import MatrixError, ToolMissingError, UsageError
 from dsharness.extras import install_command
 from dsharness.loads import LIVE, LiveLoad
 from dsharness.loads.load_driver import Worker
+from dsharness.machine.cgroups import UsageMeter
 from dsharness.machine.host import CpuShares, available_cpus
 from dsharness.machine.machine_lock import measuring_alone
 from dsharness.measure.by_address import CANDIDATE, AddressRequest, found_host
@@ -79,6 +80,8 @@ class LoadPlan(Value):
     limit_s: float
     cpus: tuple[int, ...]
     environment: dict[str, str]
+    connections: int = 1  # of each worker
+    meter: UsageMeter | None = None  # of the server, where it is the lab's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,6 +305,8 @@ class _Crew:
                 limit_s=request.seconds + BEGIN_AND_END_S / 2,
                 cpus=pinned,
                 environment=dict(engine.environment),
+                connections=request.workload.threads,
+                meter=instance.home.meter if instance.home else None,
             )
             yield cls(request=request, plan=plan, log=folder_of / f"{name}-{PROGRAM}.log")
 
@@ -327,7 +332,8 @@ class _Crew:
             argv += ["--autostart", "--web-host", LOOPBACK, "--web-port", str(port)]
             begin_text = (
                 f"http://{LOOPBACK}:{port}/ shows it; all ends after "
-                f"{duration(self.plan.limit_s)} at most, or by Ctrl-C"
+                f"{duration(self.plan.limit_s)} at most, or by Ctrl-C; a user there is a worker of "
+                f"{counted(self.plan.connections, 'connection')}"
             )
         else:
             argv += ["--headless", "--only-summary"]

@@ -27,8 +27,15 @@ from dsharness.model import Latencies
 from dsharness.process.command import Completed, run
 from dsharness.process.deadline import Deadline
 from dsproducts import assemble
-from dsresults.compare.driven_load import PERCENTILES, STOPPED, KindFigures, is_whole, kind_figures
-from dsresults.number_text import significant, whole
+from dsresults.compare.driven_load import (
+    PERCENTILES,
+    STOPPED,
+    KindFigures,
+    is_bound,
+    is_whole,
+    kind_figures,
+)
+from dsresults.number_text import counted, significant, whole
 
 assemble()  # Locust started this
 
@@ -47,6 +54,7 @@ class WorkerUser(User):
     seen: ClassVar[dict[str, Latencies]] = {}  # of all workers since the start, by kind
     free: ClassVar[list[PlannedWorker]] = list(PLAN.workers)
     whole: ClassVar[int] = 0
+    latest: ClassVar[dict[str, LoadReport]] = {}  # second of each worker
 
     @task
     def drive(self) -> None:
@@ -79,6 +87,7 @@ class WorkerUser(User):
                 output.write(f"{line}\n")
                 second = seconds.hear(line)
                 if second is not None:
+                    WorkerUser.latest[worker.name] = second
                     show(self.environment, second)
 
             return run(
@@ -185,8 +194,13 @@ def add_tab(page: WebUI, app: Flask) -> None:
         "max (ms)",
     ]
     structure = [{"key": column, "title": column} for column in columns]
-    page.template_args["extended_tabs"] = [{"title": TAB, "key": TAB}]
-    page.template_args["extended_tables"] = [{"key": TAB, "structure": structure}]
+    of_cpu = [{"key": column, "title": column} for column in CPU_COLUMNS]
+    tables = {TAB: structure, CPU_TAB: of_cpu}
+    page.template_args["extended_tabs"] = [{"title": name, "key": name} for name in tables]
+    page.template_args["extended_tables"] = [
+        {"key": name, "structure": columns} for name, columns in tables.items()
+    ]
+    server = ServerCpu()
 
     @app.after_request
     def with_times(response: Response) -> Response:
@@ -195,7 +209,9 @@ def add_tab(page: WebUI, app: Flask) -> None:
                 kind_figures(kind, latencies) for kind, latencies in WorkerUser.seen.items()
             ]
             lines = [dict(zip(columns, _cells(figures), strict=True)) for figures in all_figures]
-            document = {**response.get_json(), "extended_stats": [{"key": TAB, "data": lines}]}
+            stats = {TAB: lines, CPU_TAB: cpu_lines(server)}
+            extended = [{"key": name, "data": data} for name, data in stats.items()]
+            document = {**response.get_json(), "extended_stats": extended}
             response.set_data(json.dumps(document))
         return response
 
@@ -209,11 +225,50 @@ def _cells(figures: KindFigures) -> list[str]:
     ]
 
 
+CPU_TAB, CPU_COLUMNS = "CPU", ("who", "CPUs busy", "what it says")
+
+
+class ServerCpu:
+    """How many CPUs the server keeps busy, from one look to the next."""
+
+    def __init__(self) -> None:
+        self._before = self._look()
+
+    def busy(self) -> float | None:
+        """None for a server that is not the lab's own, or has ended."""
+        before, now = self._before, self._look()
+        self._before = now
+        if before is None or now is None or now[0] <= before[0]:
+            return None
+        return (now[1] - before[1]) / 1e6 / (now[0] - before[0])
+
+    def _look(self) -> tuple[float, float] | None:
+        try:
+            return None if PLAN.meter is None else (time.monotonic(), PLAN.meter.used_us())
+        except OSError:
+            return None
+
+
+def cpu_lines(server: ServerCpu) -> list[dict[str, str]]:
+    """The server's and each worker's last second; whether the load is the limit."""
+    busy = server.busy()
+    rows = [("server", "not known" if busy is None else significant(busy), PLAN.server)]
+    for name, second in WorkerUser.latest.items():
+        active_s = second.active_s or 1.0
+        used = (second.client_cpu_us or 0.0) / 1e6 / active_s
+        words = f"a user of this page: {counted(PLAN.connections, 'connection')}"
+        rows.append(
+            (name, significant(used), "the load is the limit" if is_bound(second) else words)
+        )
+    return [dict(zip(CPU_COLUMNS, row, strict=True)) for row in rows]
+
+
 @events.test_start.add_listener
 def begin(**_: object) -> None:
     """The figures are those of the last start."""
     WorkerUser.whole = 0
     WorkerUser.seen.clear()
+    WorkerUser.latest.clear()
     say(BEGUN)
     for worker in PLAN.workers:
         Path(worker.said).unlink(missing_ok=True)

@@ -108,7 +108,7 @@ def worker_heard(
     elif stopped or (lines and lines[-1] == STOPPED):
         end = WorkerEnd.STOPPED
     active_s, cpu_us = report.active_s or 0.0, report.client_cpu_us or 0.0
-    bound_s = sum(_bound(report) for report in reports)
+    bound_s = sum(is_bound(report) for report in reports)
     figures = WorkerFigures(
         name=name,
         end=end,
@@ -125,7 +125,7 @@ def worker_heard(
     return figures, report
 
 
-def _bound(second: LoadReport) -> bool:
+def is_bound(second: LoadReport) -> bool:
     """Whether it had no CPU left, or waited for one so long that answers seem late for that."""
     active_s = second.active_s or 0.0
     waited = second.starved_us > MOST_STARVED * active_s * 1e6

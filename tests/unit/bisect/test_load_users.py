@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dsbisect.load_study import BEGUN, LOCUSTFILE, PLAN_VARIABLE, LoadPlan, PlannedWorker
+from dsharness.machine.cgroups import UsageMeter
 from dsharness.process.deadline import Deadline, wait_until
 
 ENDED = "ended before its time"
@@ -48,6 +51,7 @@ def page(tmp_path: Path) -> Iterator[int]:
     plan = LoadPlan(
         server="a server", tool="dnsload", workers=(worker,), seconds=30, limit_s=60,
         cpus=(), environment={},
+        meter=UsageMeter(source="proc", path=Path("/"), pid=os.getpid()),  # as a server's
     )  # fmt: skip
     (tmp_path / "plan.json").write_text(plan.model_dump_json())
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -103,6 +107,15 @@ def test_the_page_obeys_itself_and_this_machines_programs(page: int, tmp_path: P
     output = tmp_path / "output"
     wait_until(lambda: BEGUN in output.read_text() or None, Deadline.after(20), what="it")
     assert ask(page, "POST", "/stop") == 200
+
+
+def test_the_page_says_how_many_cpus_the_server_keeps_busy(page: int) -> None:
+    address = f"http://127.0.0.1:{page}/stats/requests"
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        tables = {each["key"]: each["data"] for each in json.load(answer)["extended_stats"]}
+    (server,) = tables["CPU"]
+    assert (server["who"], server["what it says"]) == ("server", "a server")
+    assert float(server["CPUs busy"]) >= 0
 
 
 @pytest.mark.parametrize(("seconds", "early"), [(SECONDS, False), (SECONDS / 2, True)])
