@@ -64,8 +64,12 @@ class Candidate(Value):
 
     @property
     def product_version(self) -> str:
-        """The version as measured; the matrix's word for it where no manifest is known."""
-        return self.versions.get(self.product or "") or self.version or ""
+        """The version as measured; the matrix's word for it where no manifest is known.
+
+        A tree has none: its candidate's name says what it is.
+        """
+        version = self.versions.get(self.product or "") or self.version or ""
+        return "" if self.build and version.startswith("tree ") else version
 
     @property
     def release(self) -> str:

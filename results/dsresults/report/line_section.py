@@ -262,11 +262,13 @@ def _ratio(estimate: Estimate | None, reference: bool) -> tuple[Content, ...]:  
 
 
 def _installed(candidate: Candidate) -> Content:
+    built_tree = f"tree {candidate.build.tree[:12]}" if candidate.build else ""
     versions: list[Content] = [
         Span(words=(Span(words=noun, kind="b"), f" {version}"))
         for noun, version in candidate.versions.items()
+        if version != built_tree  # which is told with its build
     ]
-    if not versions:
+    if not candidate.versions:
         unchecked = f"{candidate.product_title} {candidate.version}, not checked"
         versions = [quiet(unchecked if candidate.version else "nothing")]
     if build := candidate.build:
