@@ -185,7 +185,7 @@ def prove_store(store: Store) -> list[str]:
     with store.database.reading() as connection:
         rows = [
             str(dict(row))
-            for table in ("procrastinate_jobs", "procrastinate_events", "runs", "machines")
+            for table in ("procrastinate_jobs", "procrastinate_events", "documents")
             for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()
         ]
     return [exported.getvalue(), *rows]
