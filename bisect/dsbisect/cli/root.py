@@ -186,6 +186,15 @@ COMMANDS = {
         place="doctor:doctor",
         summary="Check what the lab needs of this machine, and print a fix for each fault.",
     ),
+    "compare": Lazy(
+        place="study_command:compare",
+        summary="Compare two of anything under every load of a suite: in what is the second one "
+        "slower.",
+    ),
+    "bisect": Lazy(
+        place="bisect:app",
+        summary="Find where fast turns slow: among rows, or among commits of a repository.",
+    ),
     "measure": Lazy(
         place="measure:measure",
         summary="Measure a row, or a directory by its address; with commands below it.",
@@ -218,13 +227,9 @@ COMMANDS = {
         place="study_command:explain",
         summary="Attribute a difference between two rows to what can be changed alone.",
     ),
-    "build": Lazy(
-        place="build:app",
-        summary="Build from source: make a build, list builds, survey a repository's tags.",
-    ),
-    "watch": Lazy(
-        place="watch:app",
-        summary="Measure branches as they grow; decide on alarms, and release their texts.",
+    "reproduce": Lazy(
+        place="reproduce:reproduce",
+        summary="Build, measure and report the matrix's default series, or test published claims.",
     ),
     "validate": Lazy(
         place="validate:validate",
@@ -238,9 +243,13 @@ COMMANDS = {
         place="judge:judge",
         summary="Judge one commit against two references: 0 good, 1 bad, 125 skip.",
     ),
-    "reproduce": Lazy(
-        place="reproduce:reproduce",
-        summary="Build, measure and report the matrix's default series, or test published claims.",
+    "build": Lazy(
+        place="build:app",
+        summary="Build from source: make a build, list builds, survey a repository's tags.",
+    ),
+    "watch": Lazy(
+        place="watch:app",
+        summary="Measure branches as they grow; decide on alarms, and release their texts.",
     ),
     "show": Lazy(
         place="show:show",
@@ -255,11 +264,6 @@ COMMANDS = {
         summary="Show all that was ever measured of a candidate: runs, workloads, metrics, "
         "machines.",
     ),
-    "compare": Lazy(
-        place="study_command:compare",
-        summary="Compare two of anything under every load of a suite: in what is the second one "
-        "slower.",
-    ),
     "show steps": Lazy(
         place="search_steps:steps",
         summary="Print every step of a search; with --json, a log that `show again` reads.",
@@ -272,11 +276,6 @@ COMMANDS = {
         place="stored_pages:pages",
         summary="Serve the store's reports and watches to a browser on this machine, until Ctrl-C.",
     ),
-    "clean": Lazy(
-        place="clean:clean",
-        summary="Remove containers that no running lab owns, and what the options name; never "
-        "the store.",
-    ),
     "list": Lazy(
         place="matrix_lists:app",
         summary="List what options can name: rows, workloads, metrics, settings, series, "
@@ -286,6 +285,13 @@ COMMANDS = {
         place="file_check:check",
         summary="Check a matrix, a workload's file or a watch's file; nothing is measured.",
     ),
+    "machines": Lazy(
+        place="machines:app",
+        summary="Show the machines that share searches; be one, or follow a search.",
+    ),
+    "image": Lazy(
+        place="image:app", summary="Build and list the rows' images, and show what is in them."
+    ),
     "matrix": Lazy(
         place="matrix_commands:app",
         summary="Draw the matrix's series, print its schema.",
@@ -294,18 +300,12 @@ COMMANDS = {
         place="workload_commands:app",
         summary="Make a workload's file from a recorded access log.",
     ),
-    "image": Lazy(
-        place="image:app", summary="Build and list the rows' images, and show what is in them."
-    ),
-    "bisect": Lazy(
-        place="bisect:app",
-        summary="Find where fast turns slow: among rows, or among commits of a repository.",
-    ),
-    "machines": Lazy(
-        place="machines:app",
-        summary="Show the machines that share searches; be one, or follow a search.",
-    ),
     "results": Lazy(place="results:app", summary="Export and import what was measured."),
+    "clean": Lazy(
+        place="clean:clean",
+        summary="Remove containers that no running lab owns, and what the options name; never "
+        "the store.",
+    ),
 }
 
 
