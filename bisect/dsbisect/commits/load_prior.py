@@ -76,8 +76,8 @@ def suspects_text(changed: Mapping[str, AbstractSet[str]], hot: Mapping[str, flo
     named = set(chain.from_iterable(changed.values())) & hot.keys()
     number = sum(1 for functions in changed.values() if named & functions)
     first = sorted(named, key=lambda name: (-hot[name], name))[:3]
-    what = (
-        "takes another time at both ends" if len(first) == 1 else "take another time at both ends"
-    )
     functions = f": {', '.join(first)}" if first else ""
-    return f"{number} of {len(changed)} candidates change what {what}{functions}"
+    return (
+        f"{number} of {len(changed)} candidates change functions whose time differs between both "
+        f"ends{functions}"
+    )
