@@ -11,7 +11,7 @@ import pytest
 from lab import Running, dsbisect, small_matrix, start
 from postgresql_cluster import running_cluster
 
-from dsharness.model import TurnState
+from dsharness.model import SharedRun, TurnState
 from dsharness.process.deadline import Deadline, wait_until
 from dsresults.store import Store
 
@@ -68,3 +68,27 @@ def boundary_of(told: str) -> list[tuple[str, str]]:
         column for each in json.loads(told)["sections"] for column in each["comparison"]["columns"]
     ]
     return [(each["boundary"]["before"], each["boundary"]["after"]) for each in columns]
+
+
+def test_a_study_whose_labs_follow_from_what_servers_tell_is_shared(
+    tmp_path: Path, url: str
+) -> None:
+    """A worker asks the server what it offers, and has a lab for each scheme of it."""
+    small_matrix(tmp_path)
+    asked = ("measure", "schemes", "debian-12", "--users", "40", "--runs", "2", "--json")
+    asked += ("--scheme", "SSHA512", "--scheme", "PBKDF2_SHA256", "--on", url)
+    workers = [worker(tmp_path, url, name, cpu) for name, cpu in (("a", "0"), ("b", "1"))]
+    try:
+        done = dsbisect(tmp_path, *asked, limit_s=900)
+    finally:
+        told = [each.end(signal.SIGTERM) for each in workers]
+    assert done.returncode == 0, done.stderr
+    assert [code for code, _ in told] == [130, 130]
+    lines = {line["scheme"]: line for line in json.loads(done.stdout)["lines"]}
+    assert {scheme: line["runs"] for scheme, line in lines.items()} == {
+        "SSHA512": 2, "PBKDF2_SHA256": 2,
+    }  # fmt: skip
+    with Store.open(url) as store:
+        (run,) = store.find(SharedRun)
+        assert {campaign.lab for campaign in store.campaigns()} == set(run.prepared.labs)
+        assert len(run.prepared.labs) == 2
