@@ -240,6 +240,11 @@ class CompareCircumstances(Circumstances):
 
 def ask_compare(study: Compare, around: CompareCircumstances) -> None:
     """Have both compared; with ``--bisect`` run the command that the answer ends with."""
+    if around.bisect and around.on:
+        raise UsageError(
+            "--bisect and --on: this machine would search",
+            hint="the answer ends with the command, which takes --on too",
+        )
     if around.bisect:
         ask(study, around, partial(_go_on, around))
     else:

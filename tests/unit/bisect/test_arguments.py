@@ -126,6 +126,11 @@ CASES = (
     (("compare", "debian-13", "stock"), (), "stock: no packages are named that it could be"),
     (("compare", "debian-13", "debian-12", "notes.txt"), (), "notes.txt: packages are compared"),
     (("compare", "debian-13", "stock", "notes.txt"), (), "notes.txt: not a .deb package"),
+    (
+        ("compare", "debian-12", "debian-13", "--bisect", "--on", "postgresql://h/d"),
+        (),
+        "--bisect and --on",
+    ),
     (("compare", "debian-13", "stock", "."), (), ".: no *.deb is in this folder, as debian-13"),
     (("bisect", "debian"), ("--series", "fedora"), "debian and --series: one of them"),
     (("bisect", "a..b", "--repo", "r"), ("--scatter", "-1"), "--scatter -1: must be 0 or more"),
