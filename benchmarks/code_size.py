@@ -33,8 +33,8 @@ PACKAGES = re.compile(
 # next to it whose name says options, a request, what is shared of one, or studies.
 NO_QUESTION = """
 __init__ build claims_progress clean doctor file_check image machines matrix_commands
-matrix_lists replay report results root search_progress serve shown_output
-stored_answers stored_runs survey watch workload_commands
+matrix_lists results root search_progress search_steps show shown_output stored_answers
+stored_pages stored_runs survey watch workload_commands
 """
 SPELLS_A_QUESTION = re.compile(r"(^|_)(options?|request|shared|studies)(_|$)")
 
