@@ -57,7 +57,7 @@ def test_claims_are_tried_and_judged(tmp_path: Path) -> None:
     assert len(empty) == len(full) == 3, cold
     busy = {line.partition(":")[0] for line in cold["details"] if "machine was busy" in line}
     for one, other in zip(empty, full, strict=True):
-        if one.partition(",")[0] not in busy:  # where names are asked again
+        if one.partition(",")[0] not in busy:  # where names are asked again and again
             assert asked_of(one) > 5 * asked_of(other), "each name is asked of the authority"
 
     assert (page / "claims.html").read_text().count('<article class="answer depends-on"') == 2
