@@ -230,8 +230,8 @@ def _efficient(plays: Plays) -> Iterator[Target]:
             searched = pairs * fewest_runs(cell.kind.n, apart, 1 - LEVEL)
             yield Target(
                 what=f"{cell.group}, n = {cell.kind.n}, d = {cell.kind.d:g}: runs",
-                wanted=f"at most {MOST_RATIO:g} times the clairvoyant's {least:.1f}; with finding "
-                f"it, no search below {1 + searched / least:.2f} times",
+                wanted=f"at most {MOST_RATIO:g} times the clairvoyant's {least:.1f}; to find it, "
+                f"{1 + searched / least:.2f} times where no run serves both",
                 measured=f"{our_runs:.1f}: {our_runs / least:.2f} times; "
                 f"{score(cell_plays).right:.1%} named",
                 met=our_runs <= MOST_RATIO * least,
