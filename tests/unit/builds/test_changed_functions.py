@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from histories import Past
 
-from dsbuilds.history.changed_functions import functions_along
+from dsbuilds.history.changed_functions import MOST_LETTERS, NAME, _head, functions_along
 from dsbuilds.history.repository import Repository
 
 C = """#include <x.h>
@@ -84,3 +85,13 @@ def test_a_line_that_looks_like_a_hunk_or_a_commit_is_harmless(tmp_path: Path) -
     strange = f"@@ -1 +1 @@ evil(void)\n{'0' * 40}\ndiff --git a/tests/x b/tests/x\n"
     past.commit("b", {"a.c": C % (1, 1) + strange})
     assert changed(past, "a", "b") == [{"other"}]
+
+
+@pytest.mark.parametrize("part", ["a ", "a", "(", "fn ", "a(", "* ", "_ fn"])
+def test_long_lines_are_read_in_linear_time(part: str) -> None:
+    """A commit may have any number of lines as long as one that is read."""
+    begun_s = time.process_time()
+    for sign in "+-":
+        for _ in range(500):
+            NAME.search(_head(f"{sign}{part * MOST_LETTERS}"[:MOST_LETTERS]))
+    assert time.process_time() - begun_s < 2
