@@ -212,7 +212,16 @@ class Beliefs:
         if self._flat(least) + self.posterior.at_most_below(least) < certainty.none:
             return False
         nothing = self.nothing_above(least)
-        return nothing >= certainty.none and self.unseen(certainty, nothing) < least
+        return nothing >= certainty.none and self.unseen(certainty, nothing) < max(
+            least, self._wanted(certainty)
+        )
+
+    def _wanted(self, certainty: Certainty) -> float:
+        """Return the log of what is wanted, once both ends had the runs for it: less may hide."""
+        if certainty.seen_pct is None or certainty.seen_runs is None:
+            return 0.0
+        runs = (sum(sample.valid for sample in self.history.of(end)) for end in self.ends)
+        return math.log1p(certainty.seen_pct / 100) if min(runs) >= certainty.seen_runs else 0.0
 
     @cached_property
     def single(self) -> Effects:
