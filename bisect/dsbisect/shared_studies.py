@@ -21,7 +21,6 @@ from dsbisect.studies import STUDIES
 from dsbisect.study import KEPT, KeptKind, Study, StudyKind
 from dsbisect.study_answers import StudyAnswer, documents_of
 from dsbisect.study_lab import AnsweredLab, PreparingLab, Scene, ThisMachine
-from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError, InconclusiveError, StoreError, UsageError
 from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, CampaignKind, Finding, Prepared, SharedRun, Value, Workload
@@ -137,7 +136,6 @@ class SharedQuestion:
         self, answers: LabAnswers, store: Store, *, prepared: Prepared | None, opener: LabOpener
     ) -> dict[str, JsonValue]:
         """Play it to the first question without an answer, over labs of this machine."""
-        machine = self._machine(opener.engine, store, opener.watcher)
         lab = PreparingLab(
             scene=self.scene,
             store=store,
@@ -146,8 +144,7 @@ class SharedQuestion:
             failures=_failures(prepared),
             looks=dict(prepared.looks if prepared else {}),
             pairs=_pairs(prepared),
-            study=self.study,
-            machine=machine,
+            machine=self._machine(store, opener),
             opener=opener,
         )
         # whoever plans meets the same, and ends the run for it
@@ -175,26 +172,21 @@ class SharedQuestion:
         """All were prepared at the start."""
 
     def lab(
-        self,
-        name: str,
-        answers: LabAnswers,
-        *,
-        prepared: Prepared,
-        engine: Engine,
-        store: Store,
-        watcher: Watcher,
+        self, name: str, answers: LabAnswers, store: Store, *, prepared: Prepared, opener: LabOpener
     ) -> AbstractContextManager[Laboratory]:
         """Play it to know what the lab of that name is for."""
         played = self._answered(answers, store, prepared)
         with suppress(UnansweredError):
             self.study.play(played)
-        entered = played.entered[name]
-        machine = self._machine(engine, store, watcher)
-        return machine.lab(self.study, *entered.loads, part=entered.part)
+        return self._machine(store, opener).lab(played.entered[name])
 
-    def _machine(self, engine: Engine, store: Store, watcher: Watcher) -> ThisMachine:
+    def _machine(self, store: Store, opener: LabOpener) -> ThisMachine:
         return ThisMachine(
-            scene=self.scene, engine=engine, store=store, watcher=watcher, keep=self.keep
+            scene=self.scene,
+            engine=opener.engine,
+            store=store,
+            watcher=opener.watcher,
+            keep=self.keep,
         )
 
     def stored_answer(self, campaigns: Sequence[Campaign], store: Store) -> StudyAnswer:

@@ -204,6 +204,27 @@ def lab_key(load: Workload, part: LabPart | None = None) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LabAsked:
+    """A lab that a study, or a part of it, asks for."""
+
+    study: Study
+    loads: tuple[Workload, ...]
+    part: LabPart | None
+
+    @property
+    def name(self) -> str:
+        return lab_key(self.loads[0], self.part)
+
+    @property
+    def settings(self) -> str:
+        return self.part.settings.id if self.part else self.study.settings
+
+    @property
+    def metric(self) -> str:
+        return (self.part and self.part.metric) or self.study.decider
+
+
+@dataclass(frozen=True, kw_only=True)
 class ThisMachine:
     """A ``Lab`` of this machine's own containers."""
 
@@ -222,24 +243,24 @@ class ThisMachine:
     ) -> Iterator[OpenCampaigns]:
         if study.profiled:
             check_profiler()
-        with self.lab(study, *loads, part=part) as laboratory:
-            runs = self.runs_in(laboratory, study, part)
-            self.opened[lab_key(loads[0], part)] = runs
-            yield runs
+        asked = LabAsked(study=study, loads=loads, part=part)
+        with self.lab(asked) as laboratory:
+            yield self.runs_in(laboratory, asked)
 
-    def runs_in(self, laboratory: Laboratory, study: Study, part: LabPart | None) -> OpenCampaigns:
-        """Return the campaigns of a lab that is open."""
-        return OpenCampaigns(
-            settings=part.settings.id if part else study.settings,
-            metric=(part and part.metric) or study.decider,
-            kind=study.runs_kind,
-            search_kind=study.search_kind,
+    def runs_in(self, laboratory: Laboratory, asked: LabAsked) -> OpenCampaigns:
+        """Return the campaigns of a lab that is open, by whose name it is known from now on."""
+        self.opened[asked.name] = runs = OpenCampaigns(
+            settings=asked.settings,
+            metric=asked.metric,
+            kind=asked.study.runs_kind,
+            search_kind=asked.study.search_kind,
             lab=laboratory,
             store=self.store,
             watcher=self.watcher,
             laboratory=laboratory,
             errors=laboratory.failures,
         )
+        return runs
 
     def announce(self, names: Sequence[str]) -> None:
         self.watcher.begin(names, len(names))
@@ -256,22 +277,21 @@ class ThisMachine:
         return laboratory
 
     @contextmanager
-    def lab(
-        self, study: Study, *loads: Workload, part: LabPart | None = None
-    ) -> Iterator[Laboratory]:
+    def lab(self, asked: LabAsked) -> Iterator[Laboratory]:
         """The lab itself, with the rows of a study prepared in it."""
+        study, part = asked.study, asked.part
         rows_asked = RowsAsked(
             matrix=self.scene.matrix,
-            workloads=loads,
+            workloads=asked.loads,
             settings=part.settings if part else self.scene.settings(study),
-            metric=(part and part.metric) or study.decider,
+            metric=asked.metric,
             relock=self.relock,
             keep=self.keep,
         )
         with row_lab(
             rows_asked,
             part.rows if part else study.names(self.scene),
-            len(loads) if part else study.questions(self.scene),
+            len(asked.loads) if part else study.questions(self.scene),
             duet=study.pairs(self.scene),
             engine=self.engine,
             store=self.store,
@@ -279,14 +299,6 @@ class ThisMachine:
             supply=study.supply(self),
         ) as laboratory:
             yield laboratory
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabEntered:
-    """What a study asked a lab for."""
-
-    loads: tuple[Workload, ...]
-    part: LabPart | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +316,7 @@ class AnsweredLab:
     failures: Mapping[str, Mapping[str, str]]  # of rows that could not be prepared, by lab
     looks: Mapping[str, object] = field(default_factory=dict)  # what was seen
     pairs: Mapping[str, bool] | None = None  # labs that are prepared: whether two run at once
-    entered: dict[str, LabEntered] = field(default_factory=dict)  # by name, in order
+    entered: dict[str, LabAsked] = field(default_factory=dict)  # by name, in order
     session: str = ""  # the start of a lab that an answer is of
     until: str | None = None
     laboratory: Laboratory | None = None  # where profiles are taken
@@ -314,23 +326,23 @@ class AnsweredLab:
     def rows(
         self, study: Study, *loads: Workload, part: LabPart | None = None
     ) -> Iterator[AnsweredRuns]:
-        name = lab_key(loads[0], part)
-        self.entered[name] = LabEntered(loads=loads, part=part)
-        if self.pairs is not None and name not in self.pairs:
-            self.prepare(study, name)
+        asked = LabAsked(study=study, loads=loads, part=part)
+        self.entered[asked.name] = asked
+        if self.pairs is not None and asked.name not in self.pairs:
+            self.prepare(asked)
         yield AnsweredRuns(
             lab=self,
             study=study,
-            settings=part.settings.id if part else study.settings,
-            metric=(part and part.metric) or study.decider,
-            answers=self.answers.within(name),
-            paired=bool(self.pairs and self.pairs[name]),
-            failures=self.failures.get(name, {}),
+            settings=asked.settings,
+            metric=asked.metric,
+            answers=self.answers.within(asked.name),
+            paired=bool(self.pairs and self.pairs[asked.name]),
+            failures=self.failures.get(asked.name, {}),
         )
 
-    def prepare(self, study: Study, name: str) -> None:
+    def prepare(self, asked: LabAsked) -> None:
         """Some machine has to."""
-        del study, name
+        del asked
         raise UnpreparedError
 
     def announce(self, names: Sequence[str]) -> None:
@@ -351,7 +363,6 @@ class AnsweredLab:
 class PreparingLab(AnsweredLab):
     """The same on a machine that prepares what is asked next, and looks at it, for all others."""
 
-    study: Study
     machine: ThisMachine
     opener: LabOpener
     failures: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -359,23 +370,21 @@ class PreparingLab(AnsweredLab):
     pairs: dict[str, bool] = field(default_factory=dict)
     seen_now: dict[str, Value] = field(default_factory=dict)
 
-    def prepare(self, study: Study, name: str) -> None:
+    def prepare(self, asked: LabAsked) -> None:
         """Open it; what was open before is closed."""
-        lab = self._opened(study, name)
-        self.failures[name], self.pairs[name] = lab.unmeasurable, lab.paired
+        lab = self._opened(asked)
+        self.failures[asked.name], self.pairs[asked.name] = lab.unmeasurable, lab.paired
 
     def look(self, name: str, look: Callable[[ThisMachine], V]) -> V:
         """Look at the lab that was entered last."""
         if self.entered:
-            self._opened(self.study, next(reversed(self.entered)))
+            self._opened(next(reversed(self.entered.values())))
         self.seen_now[name] = value = look(self.machine)
         return value
 
-    def _opened(self, study: Study, name: str) -> Laboratory:
-        entered = self.entered[name]
-        place = self.machine.lab(study, *entered.loads, part=entered.part)
-        laboratory = self.opener.open(name, place)
-        self.machine.opened[name] = self.machine.runs_in(laboratory, study, entered.part)
+    def _opened(self, asked: LabAsked) -> Laboratory:
+        laboratory = self.opener.open(asked.name, partial(self.machine.lab, asked))
+        self.machine.runs_in(laboratory, asked)
         return laboratory
 
 

@@ -44,6 +44,8 @@ from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dsresults.store.documents import change_document, get_document, put_document
 
+Place = Callable[[], AbstractContextManager[Laboratory]]
+
 
 class SharedStudy(Protocol):
     """What a run asks, and how its candidates are made: read from its request."""
@@ -93,14 +95,7 @@ class SharedStudy(Protocol):
         ...
 
     def lab(
-        self,
-        name: str,
-        answers: LabAnswers,
-        *,
-        prepared: Prepared,
-        engine: Engine,
-        store: Store,
-        watcher: Watcher,
+        self, name: str, answers: LabAnswers, store: Store, *, prepared: Prepared, opener: LabOpener
     ) -> AbstractContextManager[Laboratory]:
         """Return this machine's lab of that name."""
         ...
@@ -115,7 +110,9 @@ class LabOpener(Protocol):
     @property
     def watcher(self) -> Watcher: ...
 
-    def open(self, name: str, place: AbstractContextManager[Laboratory]) -> Laboratory: ...
+    def open(self, name: str, place: Place) -> Laboratory:
+        """The one that is open, if it is that one; ``place`` opens it otherwise."""
+        ...
 
 
 StudyOf = Callable[[SharedRun], SharedStudy]

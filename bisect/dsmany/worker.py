@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from dsharness.containers.engine import Engine
 from dsharness.errors import (
@@ -36,14 +37,14 @@ from dsharness.model import (
 )
 from dsharness.process.command import stop_all
 from dsharness.process.deadline import check_request
-from dslab.campaign_loop import Lease, TurnTaker, leased
+from dslab.campaign_loop import LabAnswers, Lease, TurnTaker, leased
 from dslab.known_answers import KnownAnswers, UnansweredError
 from dslab.laboratory import Laboratory
 from dslab.watcher import Watcher
 from dsmany.fleet import BEAT_S, fit_for, fleet_of, planned_turns
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of, ends_of, settle_run
-from dsmany.shared_search import Coordinator, StudyOf
+from dsmany.shared_search import Coordinator, Place, StudyOf
 from dsmany.turn_record import SharedState, TurnGuard, UnlikeError
 from dsresults.store import Store
 from dsresults.store.documents import change_document, get_document
@@ -161,13 +162,13 @@ class FleetWorker:
     def _prepared(self, run: SharedRun) -> Prepared:
         """Return what was prepared before, with what this machine prepares now."""
         study, before = self._study_of(run), run.prepared
-        opener = _Opener(worker=self, run_id=run.id)
+        opener = _Opener(worker=self, run=run)
         answers = KnownAnswers(campaigns=campaigns_of(self._store, run))
         looks = study.prepare(answers, self._store, prepared=before, opener=opener)
         if before is None:
             before = Prepared(class_name=self._machine.class_name, lock=study.lock)
         return before.model_copy(
-            update={"labs": {**before.labs, **opener.labs}, "looks": {**before.looks, **looks}}
+            update={"labs": before.labs | opener.labs, "looks": before.looks | looks}
         )
 
     def profile(self, run_id: str) -> None:
@@ -188,8 +189,8 @@ class FleetWorker:
         """Take the profiles; why those that are missing are."""
         assert run.prepared is not None  # noqa: S101 - it has its answers
         known_answers = KnownAnswers(campaigns=campaigns_of(self._store, run))
-        study, lab = self._study_of(run), self._lab_for(run, next(iter(run.prepared.labs)))
-        pairs = study.profile(known_answers, lab, self._store, self.watcher)
+        lab = self._lab_for(run, next(iter(run.prepared.labs)), known_answers)
+        pairs = self._study_of(run).profile(known_answers, lab, self._store, self.watcher)
         return "; ".join(dict.fromkeys(why for pair in pairs for why in pair.notes))
 
     def take(self, run_id: str, turn_id: str) -> None:
@@ -212,10 +213,10 @@ class FleetWorker:
         if any((sample.turn, sample.attempt) == (turn.number, turn.attempt) for sample in samples):
             self._unsettled = True  # half of it was taken when the job came before
             return
-        study, lab = self._study_of(run), self._lab_for(run, campaign.lab)
+        known_answers = KnownAnswers(campaigns=campaigns_of(store, run))
+        lab = self._lab_for(run, campaign.lab, known_answers)
         with suppress(UnansweredError):  # as far as it is known
-            known_answers = KnownAnswers(campaigns=campaigns_of(store, run))
-            study.introduce(turn.candidates, known_answers, store)
+            self._study_of(run).introduce(turn.candidates, known_answers, store)
         record = SharedState(
             campaign_id=campaign.id,
             store=store,
@@ -245,31 +246,21 @@ class FleetWorker:
         run = self._store.get(SharedRun, run_id)
         return run if run is not None and run.state is RunState.RUNNING else None
 
-    def _lab_for(self, run: SharedRun, name: str) -> Laboratory:
-        """Return this machine's lab of that name, which must be as that of the first machine."""
-        prepared, study = run.prepared, self._study_of(run)
-        assert prepared is not None  # noqa: S101 - asked before
-        answers = KnownAnswers(campaigns=campaigns_of(self._store, run))
-        place = study.lab(
-            name,
-            answers,
-            prepared=prepared,
-            engine=self.engine,
-            store=self._store,
-            watcher=self.watcher,
-        )
-        lab = self.opened_lab(run.id, name, place)
-        self._refuse_other(prepared, prepared.labs[name], self.found_in(lab))
-        return lab
+    def _lab_for(self, run: SharedRun, name: str, answers: LabAnswers) -> Laboratory:
+        """Return this machine's lab of that name, which was prepared before."""
+        opener = _Opener(worker=self, run=run)
+        assert run.prepared is not None  # noqa: S101 - asked before
+        lab = self._study_of(run).lab
+        place = partial(lab, name, answers, self._store, prepared=run.prepared, opener=opener)
+        return opener.open(name, place)
 
-    def opened_lab(
-        self, run_id: str, name: str, place: AbstractContextManager[Laboratory]
-    ) -> Laboratory:
+    def opened_lab(self, run_id: str, name: str, place: Place) -> Laboratory:
         """Return the lab that is open, if it is that one; any other is closed before."""
         if self._lab is not None and (self._lab.run_id, self._lab.name) == (run_id, name):
             return self._lab.lab
         self._close_lab()
-        self._lab = _OpenLab(run_id=run_id, name=name, place=place, lab=place.__enter__())
+        opened = place()
+        self._lab = _OpenLab(run_id=run_id, name=name, place=opened, lab=opened.__enter__())
         return self._lab.lab
 
     def _close_lab(self) -> None:
@@ -287,7 +278,7 @@ class FleetWorker:
             },
         )
 
-    def _refuse_other(self, prepared: Prepared, first: PreparedLab, mine: PreparedLab) -> None:
+    def refuse_other(self, prepared: Prepared, first: PreparedLab, mine: PreparedLab) -> None:
         """Raise UnlikeError where this machine's candidates are not those of the first."""
         differing = [
             name
@@ -416,8 +407,8 @@ class _Opener:
     """Opens a run's labs on a worker's machine."""
 
     worker: FleetWorker
-    run_id: str
-    labs: dict[str, PreparedLab] = field(default_factory=dict)  # what was found in each
+    run: SharedRun
+    labs: dict[str, PreparedLab] = field(default_factory=dict)  # that no machine had before
 
     @property
     def engine(self) -> Engine:
@@ -427,9 +418,13 @@ class _Opener:
     def watcher(self) -> Watcher:
         return self.worker.watcher
 
-    def open(self, name: str, place: AbstractContextManager[Laboratory]) -> Laboratory:
-        lab = self.worker.opened_lab(self.run_id, name, place)
-        self.labs[name] = self.worker.found_in(lab)
+    def open(self, name: str, place: Place) -> Laboratory:
+        """UnlikeError where it is not as that of the machine that had it first."""
+        lab, prepared = self.worker.opened_lab(self.run.id, name, place), self.run.prepared
+        if prepared is not None and name in prepared.labs:
+            self.worker.refuse_other(prepared, prepared.labs[name], self.worker.found_in(lab))
+        else:
+            self.labs[name] = self.worker.found_in(lab)
         return lab
 
 

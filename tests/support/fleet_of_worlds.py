@@ -151,7 +151,7 @@ class WorldStudy:
     def prepare(
         self, answers: LabAnswers, store: Store, *, prepared: Prepared | None, opener: Any
     ) -> dict[str, JsonValue]:
-        return {"lab": opener.open("", self.world_lab()).machine}
+        return {"lab": opener.open("", self.world_lab).machine}
 
     def introduce(self, candidates: Sequence[str], answers: LabAnswers, store: Store) -> None:
         self.introduced.append(candidates)
@@ -166,8 +166,10 @@ class WorldStudy:
         witnesses: Any = WorldWitnesses(lab)
         return profile_steps([found], [WORKLOAD], witnesses, store, watcher)
 
-    def lab(self, name: str, answers: LabAnswers, **around: Any) -> AbstractContextManager[Any]:
-        del name, answers, around
+    def lab(
+        self, name: str, answers: LabAnswers, store: Store, **around: Any
+    ) -> AbstractContextManager[Any]:
+        del name, answers, store, around
         return self.world_lab()
 
     @contextmanager

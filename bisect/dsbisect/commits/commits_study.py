@@ -231,7 +231,7 @@ class CommitsStudy:
     so_far: Callable[[CommitFindings], None] = lambda _: (
         None
     )  # what is known before the search goes on
-    hot: Callable[[], Mapping[str, float]] = dict  # functions whose time differs at both ends
+    hot: Callable[[], Mapping[str, float]] | None = None  # functions whose time differs
     now: Callable[[], float] = time.monotonic
     campaigns: list[Campaign] = field(default_factory=list)
     culprits: list[Culprit] = field(default_factory=list)
@@ -346,7 +346,7 @@ class CommitsStudy:
         if self.ask.flat or apart or not all(name in self.scope.hashes for name in line):
             return {}
         weights = prior_of(self.scope.changed(line), self.scope.source, self.ask.prior)
-        if len(line) < LEAST_CANDIDATES or self._begun(line):
+        if self.hot is None or len(line) < LEAST_CANDIDATES or self._begun(line):
             return weights
         if self._hot is None:
             self._hot = self.hot()

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -227,7 +227,7 @@ class SharedCommits:
     ) -> dict[str, JsonValue]:
         """Open the only lab; answers rest on runs alone."""
         del answers, prepared
-        opener.open(ONLY, self._lab(opener.engine, store, opener.watcher))
+        opener.open(ONLY, partial(self._lab, opener.engine, store, opener.watcher))
         return {}
 
     def introduce(self, candidates: Sequence[str], answers: LabAnswers, store: Store) -> None:
@@ -238,17 +238,10 @@ class SharedCommits:
                 self._study(supply, answers, store, [], paired=False).run()
 
     def lab(
-        self,
-        name: str,
-        answers: LabAnswers,
-        *,
-        prepared: Prepared,
-        engine: Engine,
-        store: Store,
-        watcher: Watcher,
+        self, name: str, answers: LabAnswers, store: Store, *, prepared: Prepared, opener: LabOpener
     ) -> AbstractContextManager[Laboratory]:
         del name, answers, prepared
-        return self._lab(engine, store, watcher)
+        return self._lab(opener.engine, store, opener.watcher)
 
     @contextmanager
     def _lab(self, engine: Engine, store: Store, watcher: Watcher) -> Iterator[Laboratory]:

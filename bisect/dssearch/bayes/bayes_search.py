@@ -92,17 +92,17 @@ def _plateaus(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     for side in (range(low, beliefs.low - 1, -1), range(high, beliefs.high + 1)):
         near = (beliefs.line.names[place] for place in itertools.islice(side, REACH))
         free = [name for name in near if name not in beliefs.failed]
-        if sum(bool(_runs(beliefs, name)) for name in free) >= certainty.plateau:
+        if sum(bool(beliefs.runs(name)) for name in free) >= certainty.plateau:
             continue
         for name in free:
-            if not _runs(beliefs, name):
+            if not beliefs.runs(name):
                 why = f"does {name} lie on the plateau next to the step?"
                 yield FinalCheck(names=_in_company(beliefs, name), why=why)
 
 
 def _neighbours(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     before, after = _pair(beliefs)
-    if _fewest(beliefs, before, after) < certainty.least_runs:
+    if beliefs.fewest_runs(before, after) < certainty.least_runs:
         yield FinalCheck(names=(before, after), why=f"confirm {before} against {after}")
     starts = min(len(_starts(beliefs, name)) for name in (before, after))
     if 0 < starts < certainty.least_runs:
@@ -119,7 +119,7 @@ def _modes(beliefs: Beliefs) -> Iterator[FinalCheck]:
     before, after = _pair(beliefs)
     repeated = int((posterior.runs.counts - 1).sum())
     if repeated < REPEATED and abs(math.log(effects(posterior, beliefs.top).middle)) < MODES:
-        name = min(before, after, key=lambda candidate: _runs(beliefs, candidate))
+        name = min(before, after, key=beliefs.runs)
         yield FinalCheck(
             names=_in_company(beliefs, name), why=f"do all runs of {name} cost the same?"
         )
@@ -128,7 +128,7 @@ def _modes(beliefs: Beliefs) -> Iterator[FinalCheck]:
 def _witness(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     """A few more runs while it cannot tell."""
     before, after = _pair(beliefs)
-    if _fewest(beliefs, before, after) < certainty.least_runs + certainty.witness_runs:
+    if beliefs.fewest_runs(before, after) < certainty.least_runs + certainty.witness_runs:
         opinion, apart = witnessed(beliefs)
         if opinion == "cannot tell" and apart is not None:
             yield FinalCheck(names=(before, after), why="does the witness agree?")
@@ -185,7 +185,7 @@ def _odd_builds(beliefs: Beliefs) -> Iterator[FinalCheck]:
     for end, way in ((beliefs.low, 1), (beliefs.high, -1)):
         near = (names[end + way * far] for far in range(1, min(REACH, half) + 1))
         name = next((candidate for candidate in near if candidate not in beliefs.failed), None)
-        if name is not None and not _runs(beliefs, name):
+        if name is not None and not beliefs.runs(name):
             why = f"a second build next to {names[end]}: does {name} cost the same?"
             yield FinalCheck(names=(name, names[end]), why=why)
 
@@ -196,7 +196,7 @@ def _alone(beliefs: Beliefs) -> Iterator[FinalCheck]:
     for odd in odd_ones(beliefs):
         place = beliefs.line.index[odd.after]
         for near in (line[place - 1], line[place + 1]):
-            if near not in beliefs.failed and not _runs(beliefs, near):
+            if near not in beliefs.failed and not beliefs.runs(near):
                 why = f"is {odd.after} alone, or does {near} cost the same?"
                 yield FinalCheck(names=_in_company(beliefs, near), why=why)
 
@@ -207,7 +207,7 @@ def _inside(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
     places = np.linspace(beliefs.low, beliefs.high, certainty.inside + 2)[1:-1]
     for place in np.unique(np.rint(places).astype(np.int64)):
         name = names[int(place)]
-        if name not in beliefs.failed and not _runs(beliefs, name):
+        if name not in beliefs.failed and not beliefs.runs(name):
             why = f"inside: does {name} cost the same as the ends?"
             yield FinalCheck(names=(name, names[beliefs.low]), why=why)
 
@@ -217,7 +217,7 @@ def _unseen(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCheck]:
 
     Where builds of one source differ by more, no run can tell.
     """
-    wanted, runs = certainty.seen_pct, _fewest(beliefs, *beliefs.ends)
+    wanted, runs = certainty.seen_pct, beliefs.fewest_runs(*beliefs.ends)
     if wanted is None or beliefs.in_builds > math.log1p(wanted / 100):
         return
     most = math.inf if certainty.seen_runs is None else certainty.seen_runs
@@ -236,7 +236,7 @@ def _every_candidate(beliefs: Beliefs, certainty: Certainty) -> Iterator[FinalCh
     line = beliefs.line
     first = line.names[beliefs.low]
     for name in line.names:
-        if name not in beliefs.failed and _runs(beliefs, name) < certainty.least_runs:
+        if name not in beliefs.failed and beliefs.runs(name) < certainty.least_runs:
             names = (name, first) if name != first else (name, line.names[beliefs.high])
             yield FinalCheck(names=names, why=f"survey {name}: what does it cost?")
 
@@ -257,14 +257,6 @@ def _starts(beliefs: Beliefs, name: str) -> set[tuple[str, str, int]]:
     """The starts of its server that were measured; none where an older store did not note them."""
     runs = (sample for sample in beliefs.history.of(name) if sample.valid and sample.start)
     return {(sample.machine.id, sample.session, sample.start) for sample in runs}
-
-
-def _fewest(beliefs: Beliefs, *names: str) -> int:
-    return min(_runs(beliefs, name) for name in names)
-
-
-def _runs(beliefs: Beliefs, name: str) -> int:
-    return sum(sample.valid for sample in beliefs.history.of(name))
 
 
 SHARED_OUT = 4  # in simulated histories without a step, a run tells so much more than this says

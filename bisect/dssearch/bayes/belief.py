@@ -65,6 +65,13 @@ class Beliefs:
     def ends(self) -> tuple[str, ...]:
         return self.line.names[self.low], self.line.names[self.high]
 
+    def runs(self, name: str) -> int:
+        """How many of a candidate's runs may be used."""
+        return sum(sample.valid for sample in self.history.of(name))
+
+    def fewest_runs(self, *names: str) -> int:
+        return min(map(self.runs, names))
+
     @property
     def decider(self) -> Metric:
         """The metric that decided: the rate where not every sample has the one asked for."""
@@ -211,17 +218,15 @@ class Beliefs:
         least = self.least(certainty)
         if self._flat(least) + self.posterior.at_most_below(least) < certainty.none:
             return False
-        nothing = self.nothing_above(least)
-        return nothing >= certainty.none and self.unseen(certainty, nothing) < max(
-            least, self._wanted(certainty)
-        )
+        nothing, most = self.nothing_above(least), max(least, self._wanted(certainty))
+        return nothing >= certainty.none and self.unseen(certainty, nothing) < most
 
     def _wanted(self, certainty: Certainty) -> float:
         """Return the log of what is wanted, once both ends had the runs for it: less may hide."""
         if certainty.seen_pct is None or certainty.seen_runs is None:
             return 0.0
-        runs = (sum(sample.valid for sample in self.history.of(end)) for end in self.ends)
-        return math.log1p(certainty.seen_pct / 100) if min(runs) >= certainty.seen_runs else 0.0
+        over = self.fewest_runs(*self.ends) >= certainty.seen_runs
+        return math.log1p(certainty.seen_pct / 100) if over else 0.0
 
     @cached_property
     def single(self) -> Effects:

@@ -177,4 +177,4 @@ def _served(
     packages_below = {
         name: version for name, version in packages.items() if name not in own_packages.all
     }
-    return packages_below | {own_packages.server: f"tree {tree_build.provenance.tree[:12]}"}
+    return packages_below | {own_packages.server: tree_build.provenance.tree_name}

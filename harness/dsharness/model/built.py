@@ -111,6 +111,11 @@ class Provenance(Value):
     built_at: str
     log: str
 
+    @property
+    def tree_name(self) -> str:
+        """What a tree has instead of a version."""
+        return f"tree {self.tree[:12]}"
+
 
 class PromisedFact(Value):
     """A fact that a server must tell, if it also tells those of ``where``."""

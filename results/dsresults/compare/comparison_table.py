@@ -69,7 +69,10 @@ class Candidate(Value):
         A tree has none: its candidate's name says what it is.
         """
         version = self.versions.get(self.product or "") or self.version or ""
-        return "" if self.build and version.startswith("tree ") else version
+        return "" if self.is_tree(version) else version
+
+    def is_tree(self, version: str) -> bool:
+        return self.build is not None and version == self.build.tree_name
 
     @property
     def release(self) -> str:

@@ -262,18 +262,17 @@ def _ratio(estimate: Estimate | None, reference: bool) -> tuple[Content, ...]:  
 
 
 def _installed(candidate: Candidate) -> Content:
-    built_tree = f"tree {candidate.build.tree[:12]}" if candidate.build else ""
     versions: list[Content] = [
         Span(words=(Span(words=noun, kind="b"), f" {version}"))
         for noun, version in candidate.versions.items()
-        if version != built_tree  # which is told with its build
+        if not candidate.is_tree(version)  # which is told with its build
     ]
     if not candidate.versions:
         unchecked = f"{candidate.product_title} {candidate.version}, not checked"
         versions = [quiet(unchecked if candidate.version else "nothing")]
     if build := candidate.build:
         patches = "; ".join(patch.title for patch in build.patches)
-        made = f" by {build.driver.value} from {build.source}, tree {build.tree[:12]}"
+        made = f" by {build.driver.value} from {build.source}, {build.tree_name}"
         with_ = f", with {patches}" if patches else ""
         versions.append(Span(words=(Span(words="built", kind="b"), f"{made}{with_}")))
     return tuple(versions)

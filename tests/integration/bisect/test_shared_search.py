@@ -122,7 +122,7 @@ class WorldOpener:
 
     def open(self, name: str, place: object) -> Any:
         del place
-        return self.opener.open(name, self.study.world_lab())
+        return self.opener.open(name, self.study.world_lab)
 
 
 @dataclass
