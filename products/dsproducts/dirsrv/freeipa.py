@@ -131,12 +131,14 @@ def boot(*init: str) -> tuple[str, ...]:
     return ("sh", "-c", BOOT, "sh", *init)
 
 
-def install_error(box: Container, why: str, install_log: str) -> InstanceError:
+def install_error(
+    box: Container, why: str, install_log: str, *, systemd_ended: bool = False
+) -> InstanceError:
     """An installation that failed, with its last output."""
     words = box.output() + "\n" + box.tail(install_log)
     box.note(words)
     last = [line for line in words.splitlines() if line.strip()]
-    old = box.engine.cgroups == "v1"
+    old = systemd_ended and box.engine.cgroups == "v1"
     return InstanceError(
         f"the installation of {HOSTNAME} failed: {why}"
         + (f"; its last output: {last[-1].strip()}" if last else ""),
@@ -177,7 +179,7 @@ INSTALL = (
 class FreeIpa(IpaDirectory):
     """The driver of quay.io/freeipa/freeipa-server."""
 
-    creating: ClassVar[str] = "installing FreeIPA, which takes 5 to 10 minutes"
+    creating: ClassVar[str] = "installing FreeIPA, which takes 2 to 10 minutes"
 
     def __init__(self, *, limit_s: float = INSTALL_LIMIT_S, pause_s: float = 3.0) -> None:
         self._limit_s = limit_s
@@ -195,7 +197,7 @@ class FreeIpa(IpaDirectory):
             if output:
                 return int(output) if output.isdigit() else 1
             if not box.running:
-                raise install_error(box, "the container ended", INSTALL_LOG)
+                raise install_error(box, "the container ended", INSTALL_LOG, systemd_ended=True)
             return None
 
         try:
@@ -256,7 +258,7 @@ class AldPro(IpaDirectory):
             if state in {"running", "degraded"}:  # a unit that needs hardware may fail in a box
                 return state
             if not box.running:
-                raise install_error(box, "systemd ended", ALD_LOG)
+                raise install_error(box, "systemd ended", ALD_LOG, systemd_ended=True)
             return None
 
         try:
