@@ -29,6 +29,9 @@ PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
 LOCK_FOLDER = f"/run/lock/dirsrv/slapd-{INSTANCE}"
 SUFFIX = "dc=lab,dc=test"
 POLICY = f"cn=global_policy,cn={REALM},cn=kerberos,{SUFFIX}"
+# Settings take the plugin away that looks at every bind before the directory itself does.
+PASSWORD_PLUGIN, PASSWORD_ENTRY = "ipa-pwd-extop", "cn=ipa_pwd_extop,cn=plugins,cn=config"
+PLUGINS: ns_slapd.Choices = {PASSWORD_PLUGIN: {"on": {}, "off": {"nsslapd-pluginEnabled": "off"}}}
 TEN_YEARS_S = str(10 * 365 * 24 * 3600)
 
 INSTALL_LIMIT_S = 2400.0
@@ -65,6 +68,7 @@ class IpaDirectory(ns_slapd.NsSlapd):
     revision: ClassVar[int] = 3
     pid_file: ClassVar[str] = PID_FILE
     port: ClassVar[int] = 389
+    options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | PLUGINS.keys()
     site: ClassVar[Site] = Site(
         suffix=SUFFIX,
         people=f"cn=users,cn=accounts,{SUFFIX}",
@@ -114,6 +118,7 @@ class IpaDirectory(ns_slapd.NsSlapd):
         super().settle(directory, settings)
         # Passwords set by the manager would expire after 90 days, the golden state with them.
         directory.modify(POLICY, {"krbMaxPwdLife": TEN_YEARS_S})
+        directory.modify(PASSWORD_ENTRY, ns_slapd.chosen(settings, PASSWORD_PLUGIN, PLUGINS))
 
     def error_log(self) -> str:
         return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"

@@ -94,3 +94,6 @@ class BareIpa(IpaDirectory):
             ended = "it timed out" if installed.timed_out else f"status {installed.status}"
             raise install_error(box, f"ipa-server-install: {ended}", INSTALL_LOG)
         self.take_over(box, INSTALL_LOG)
+        # What is mounted there has the mode of the folder that it hides, whatever podman is told.
+        folders = ("/run/dirsrv", "/run/lock/dirsrv")
+        box.must("chmod", "1777", *folders, what="open the folders of what runs")
