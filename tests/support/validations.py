@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from shipped import MATRIX
-from watchers import RecordingWatcher
 
 from dsharness.containers.engine import Engine
 from dsharness.model import Build, DriverName, Image, Provenance, Row
 from dsvalidate.check import Check, Gate
-from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, made_sides, stock_image
+from dsvalidate.suite import SpeedQuestion
 from dsvalidate.validation import steps_of
 
 ENGINE = Engine(
@@ -80,10 +79,9 @@ def sides_of(**changes: Any) -> Sides:
 
 
 def question_of(sides: Sides, tools: StepTools, **changes: Any) -> SpeedQuestion:
-    """``store`` is what a test gives that measures."""
     known: dict[str, Any] = {
         "workloads": MATRIX.workloads[:1], "settings": MATRIX.settings[0], "margin_pct": 2.0,
-        "max_pairs": 24, "store": None, "watcher": RecordingWatcher(), "alone": lambda: None,
+        "max_pairs": 24, "alone": lambda: None,
     }  # fmt: skip
     return SpeedQuestion(sides=sides, tools=tools, **(known | changes))
 
@@ -97,9 +95,9 @@ class Tried:
     evidence: EvidenceFolder
 
     def steps(self, *, accept_weaker: bool = False) -> dict[str, Step]:
-        """By name; those that need a laboratory cannot be run."""
+        """By name, but those that need a laboratory."""
         question = question_of(self.sides, self.tools, max_pairs=40)
-        steps = steps_of(question, self.evidence, accept_weaker=accept_weaker)
+        steps = steps_of(question, self.evidence, lambda _: (), accept_weaker=accept_weaker)
         return {step.name: step for step in steps}
 
     def found(self, *names: str, accept_weaker: bool = False) -> dict[str, Check]:
@@ -123,5 +121,4 @@ def step_names(*gates: Gate) -> list[str]:
     steps = Tried(
         sides=sides_of(), tools=tools, evidence=EvidenceFolder(folder=Path("/nowhere"))
     ).steps()
-    names = [name for name in steps if not name.startswith(("speed-", "leak"))]
-    return [name for name in names if steps[name].gate in gates]
+    return [name for name in steps if steps[name].gate in gates]

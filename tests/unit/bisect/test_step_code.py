@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ from typing import Any
 import pytest
 from shipped import MATRIX
 from validations import ENGINE, ROW, question_of, sides_of, tools_of
+from watchers import RecordingWatcher
 
+from dsbisect.speed_gate import speed_steps
 from dsharness.products.product import Product
+from dsresults.store import Store
 from dsvalidate import validation
-from dsvalidate.performs_gate.paired_samples import TwoSides
 from dsvalidate.step import INSTALLED, MEASURED, SERVED, KeptSteps, Step, code_key
 from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import kept_steps, steps_of
 
-PACKAGES = ("dsharness", "dsbuilds", "dsresults", "dssearch", "dslab", "dsvalidate")
+PACKAGES = ("dsharness", "dsbuilds", "dsresults", "dssearch", "dslab", "dsvalidate", "dsbisect")
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +58,14 @@ def keys(root: Path) -> dict[str, str]:
         ("dssearch/planner.py", {"measured"}),
         ("dsharness/systems/readiness.py", {"served", "installed", "measured"}),
         ("dsbuilds/libexec/install-built-apt", {"installed"}),
-        ("dsvalidate/performs_gate/margin.py", {"none", "served", "installed", "measured"}),
+        ("dsvalidate/works_gate.py", {"none", "served", "installed", "measured"}),
         ("dsvalidate/libexec/inventory", {"none", "served", "installed", "measured"}),
         ("dsvalidate/attestation.py", set()),
         ("dsvalidate/templates/validation.css", set()),
         ("dsresults/report/report_data.py", set()),
-        ("dssearch/bayes/prior.py", set()),
+        ("dssearch/bayes/prior.py", {"measured"}),
+        ("dsbisect/speed_gate.py", {"measured"}),
+        ("dsbisect/rows_study.py", set()),
     ],
 )
 def test_a_changed_procedure_changes_the_keys_of_what_it_decides(copied, file, changed):
@@ -83,7 +88,10 @@ def test_a_procedure_that_does_not_exist_is_an_error():
 def steps(folder: Path) -> dict[str, Step]:
     question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
     evidence = EvidenceFolder(folder=folder)
-    return {step.name: step for step in steps_of(question, evidence, accept_weaker=False)}
+    with Store.open(folder / "store.db") as store:
+        speed = partial(speed_steps, store=store, watcher=RecordingWatcher())
+        steps = steps_of(question, evidence, speed, accept_weaker=False)
+    return {step.name: step for step in steps}
 
 
 @pytest.mark.parametrize(
@@ -115,12 +123,3 @@ def test_product_data_is_part_of_the_key(tmp_path, monkeypatch):
 
     monkeypatch.setattr(validation, "known_of", changed)
     assert place(kept_steps(tmp_path, sides_of()), step) != before
-
-
-def test_samples_that_other_code_took_are_not_counted(tmp_path, monkeypatch):
-    asked = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
-    before = TwoSides(question=asked).identities
-    assert len({*before.values()}) == 2
-    monkeypatch.setattr("dsvalidate.performs_gate.paired_samples.code_key", lambda _: "other")
-    after = TwoSides(question=asked).identities
-    assert all(after[side] != before[side] for side in before)
