@@ -27,9 +27,6 @@ SLOW_LEAK_BYTES = 600.0  # where operations are so slow that the first pairs hol
 FIRST_PAIRS = 20
 ALLOCATOR_BYTES = 256 * 1024  # two steps of malloc's
 RUN_S, LONGEST_RUN_S = 6.0, 12.0
-SECONDS = 60.0
-
-Pairs = Sequence[Mapping[str, Sample]]  # the sample of each side, by its name
 
 
 def leak_step(question: SpeedQuestion, play: ComparePlay) -> Step:
@@ -39,84 +36,95 @@ def leak_step(question: SpeedQuestion, play: ComparePlay) -> Step:
 
     def run() -> Sequence[Check]:
         question.alone()
-        return [leak_check(leak_pairs(play, load, question.max_pairs), play.sides.names)]
+        return [measured_leak(play, load, question.max_pairs).check]
 
     return Step(
         gate=Gate.PERFORMS,
         name="leak",
         title="looking for a leak of memory",
-        seconds=SECONDS,
+        seconds=60.0,
         procedures=MEASURED,
         inputs=[question.max_pairs, machine_id(), load.model_dump(mode="json")],
         run=run,
     )
 
 
-def leak_pairs(play: ComparePlay, load: Workload, most: int) -> Pairs:
-    """Measure pairs until a leak is shown or excluded; what an earlier run measured counts."""
+def measured_leak(play: ComparePlay, load: Workload, most: int) -> Leak:
+    """Measure pairs until it is shown or excluded; what an earlier run measured counts."""
     names = play.sides.names
 
     def missing(history: History) -> int:
         samples = [sample for name in names for sample in history.of(name)]
-        pairs = whole_turns(names, samples)
-        over = Leak.of(pairs, names).decided or any(gave_up(history.of(name)) for name in names)
-        return 0 if over else most - len(pairs)
+        leak = Leak.of(whole_turns(names, samples), names)
+        failing = any(gave_up(history.of(name)) for name in names)
+        return 0 if failing or leak.status is not Status.INCONCLUSIVE else most - leak.pairs
 
     with play.opened((Judged(load=load, metrics=(COST.name,)),)) as runs:
         runs.refuse_failed()
-        rounds = Rounds(missing=missing, open_end=True)
-        return whole_turns(names, runs.fresh(load, names, rounds))
+        samples = runs.fresh(load, names, Rounds(missing=missing, open_end=True))
+    return Leak.of(whole_turns(names, samples), names)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leak:
-    """The bytes that an operation leaves, more than stock: an interval."""
+    """The bytes that an operation leaves, more than with stock: an interval."""
 
     low: float
     high: float
-    limit: float  # what is less is none
+    pairs: int
+    operations: tuple[int, int]  # of stock and of the patched side
 
     @classmethod
-    def of(cls, pairs: Pairs, names: tuple[str, str]) -> Leak:
+    def of(cls, turns: Sequence[Mapping[str, Sample]], names: tuple[str, str]) -> Leak:
         """Estimate it; the first pair fills caches."""
-        stock, patched = (_kept([pair[name] for pair in pairs[1:]]) for name in names)
-        low, high = patched[0] - stock[1], patched[1] - max(0.0, stock[0])
-        slow = len(pairs) > FIRST_PAIRS and low <= LEAK_BYTES
-        return cls(low=low, high=high, limit=SLOW_LEAK_BYTES if slow else LEAK_BYTES)
+        stock, patched = ([turn[name] for turn in turns[1:]] for name in names)
+        (least, most), (patched_least, patched_most) = _kept(stock), _kept(patched)
+        return cls(
+            low=patched_least - most,
+            high=patched_most - max(0.0, least),
+            pairs=len(turns),
+            operations=(_operations(stock), _operations(patched)),
+        )
 
     @property
-    def decided(self) -> bool:
-        return self.low > self.limit or self.high < self.limit
+    def limit(self) -> float:
+        """What is less is no leak."""
+        slow = self.pairs > FIRST_PAIRS and self.low <= LEAK_BYTES
+        return SLOW_LEAK_BYTES if slow else LEAK_BYTES
+
+    @property
+    def status(self) -> Status:
+        if self.low > self.limit:
+            return Status.FAILED
+        return Status.PASSED if self.high < self.limit else Status.INCONCLUSIVE
+
+    @property
+    def check(self) -> Check:
+        stock, patched = map(whole, self.operations)
+        after = f"after {patched} operations, and {stock} with stock"
+        amount = f"{self.low:.0f} to {self.high:.0f} bytes"
+        sentences = {
+            Status.FAILED: f"every operation leaves {amount} more in memory than with stock",
+            Status.PASSED: f"no operation leaves {self.limit:g} bytes or more than with stock",
+        }
+        still_open = f"a leak of {self.limit:g} bytes is neither shown nor excluded"
+        advice = "look for what is not freed: run the server under valgrind's memcheck"
+        return Gate.PERFORMS.check(
+            "leak",
+            self.status,
+            f"{sentences.get(self.status, still_open)} ({after})",
+            advice=advice if self.status is Status.FAILED else GIVE_MORE,
+        )
+
+
+def _operations(samples: Sequence[Sample]) -> int:
+    return sum(sample.operations for sample in samples if GROWTH.name in sample.metrics)
 
 
 def _kept(samples: Sequence[Sample]) -> tuple[float, float]:
     """Bytes an operation, at least and at most."""
-    growths = [(sample.value(GROWTH.name), sample.operations) for sample in samples]
-    gained = sum(growth * count for growth, count in growths if growth is not None)
-    operations = sum(count for growth, count in growths if growth is not None)
+    operations = _operations(samples)
     if not operations:
         return (-math.inf, math.inf)
+    gained = sum((sample.value(GROWTH.name) or 0.0) * sample.operations for sample in samples)
     return ((gained - ALLOCATOR_BYTES) / operations, (gained + ALLOCATOR_BYTES) / operations)
-
-
-def leak_check(pairs: Pairs, names: tuple[str, str]) -> Check:
-    """Say whether there is one."""
-    leak = Leak.of(pairs, names)
-    stock, patched = (whole(sum(pair[name].operations for pair in pairs[1:])) for name in names)
-    after = f"after {patched} operations, and {stock} with stock"
-    status, sentence, advice = (
-        Status.INCONCLUSIVE,
-        f"a leak of {leak.limit:g} bytes is neither shown nor excluded {after}",
-        GIVE_MORE,
-    )
-    if leak.low > leak.limit:
-        status, advice = (
-            Status.FAILED,
-            "look for what is not freed: run the server under valgrind's memcheck",
-        )
-        more = f"{leak.low:.0f} to {leak.high:.0f} bytes more in memory than with stock"
-        sentence = f"every operation leaves {more} ({after})"
-    elif leak.decided:
-        status = Status.PASSED
-        sentence = f"no operation leaves {leak.limit:g} bytes or more than with stock ({after})"
-    return Gate.PERFORMS.check("leak", status, sentence, advice=advice)
