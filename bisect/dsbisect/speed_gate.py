@@ -186,7 +186,7 @@ def speed_check(times: SpeedAnswer, status: Status, count: str) -> Check:
         f"speed-{load.workload_id}",
         status,
         f"{load.title}: {times.text} by CPU time in {load.runs} runs of each{count}",
-        advice="read the log" if refused else advice.get(status, ""),
+        advice="read the log" if refused and status is Status.FAILED else advice.get(status, ""),
         figures={
             f"CPU of an operation, {side}": figure(CPU, value)
             for side, value in (("stock", load.before), ("patched", load.after))
@@ -199,7 +199,8 @@ def speed_check(times: SpeedAnswer, status: Status, count: str) -> Check:
 def warnings(times: SpeedAnswer) -> Iterator[Check]:
     """Yield what other metrics of the same runs show."""
     for boundary in times.compared.also:
-        load = times.compared.model_copy(update={"metric": boundary.metric, "boundary": boundary})
+        alone = {"metric": boundary.metric, "boundary": boundary, "also": ()}
+        load = times.compared.model_copy(update=alone)
         by_rate = boundary.metric == RATE.name
         most_pct = RATE_MARGINS * times.margin_pct if by_rate else MORE_RESIDENT_PCT
         more = load.slower_beyond(most_pct)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from shipped import MATRIX
+from watchers import RecordingWatcher
 
+from dsbisect.speed_gate import speed_steps
 from dsharness.containers.engine import Engine
 from dsharness.model import Build, DriverName, Image, Provenance, Row
+from dsresults.store import Store
 from dsvalidate.check import Check, Gate
 from dsvalidate.step import Step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, made_sides, stock_image
@@ -86,6 +90,16 @@ def question_of(sides: Sides, tools: StepTools, **changes: Any) -> SpeedQuestion
     return SpeedQuestion(sides=sides, tools=tools, **(known | changes))
 
 
+def steps_in(
+    question: SpeedQuestion, folder: Path, *, accept_weaker: bool = False
+) -> dict[str, Step]:
+    """By name; those that need a laboratory cannot be run."""
+    speed = partial(speed_steps, store=cast("Store", None), watcher=RecordingWatcher())
+    evidence = EvidenceFolder(folder=folder)
+    steps = steps_of(question, evidence, speed, accept_weaker=accept_weaker)
+    return {step.name: step for step in steps}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tried:
     """What the steps of a validation are given."""
@@ -95,10 +109,9 @@ class Tried:
     evidence: EvidenceFolder
 
     def steps(self, *, accept_weaker: bool = False) -> dict[str, Step]:
-        """By name, but those that need a laboratory."""
+        """By name; those that need a laboratory cannot be run."""
         question = question_of(self.sides, self.tools, max_pairs=40)
-        steps = steps_of(question, self.evidence, lambda _: (), accept_weaker=accept_weaker)
-        return {step.name: step for step in steps}
+        return steps_in(question, self.evidence.folder, accept_weaker=accept_weaker)
 
     def found(self, *names: str, accept_weaker: bool = False) -> dict[str, Check]:
         """The checks of these steps, by name."""
@@ -121,4 +134,5 @@ def step_names(*gates: Gate) -> list[str]:
     steps = Tried(
         sides=sides_of(), tools=tools, evidence=EvidenceFolder(folder=Path("/nowhere"))
     ).steps()
-    return [name for name in steps if steps[name].gate in gates]
+    names = [name for name in steps if not name.startswith(("speed-", "leak"))]
+    return [name for name in names if steps[name].gate in gates]

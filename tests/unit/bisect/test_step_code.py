@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from shipped import MATRIX
-from validations import ENGINE, ROW, question_of, sides_of, tools_of
-from watchers import RecordingWatcher
+from validations import ENGINE, ROW, question_of, sides_of, steps_in, tools_of
 
-from dsbisect.speed_gate import speed_steps
 from dsharness.products.product import Product
-from dsresults.store import Store
 from dsvalidate import validation
 from dsvalidate.step import INSTALLED, MEASURED, SERVED, KeptSteps, Step, code_key
-from dsvalidate.step_tools import EvidenceFolder
-from dsvalidate.validation import kept_steps, steps_of
+from dsvalidate.validation import kept_steps
 
 PACKAGES = ("dsharness", "dsbuilds", "dsresults", "dssearch", "dslab", "dsvalidate", "dsbisect")
 
@@ -85,15 +80,6 @@ def test_a_procedure_that_does_not_exist_is_an_error():
         code_key(("dsharness.none",))
 
 
-def steps(folder: Path) -> dict[str, Step]:
-    question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
-    evidence = EvidenceFolder(folder=folder)
-    with Store.open(folder / "store.db") as store:
-        speed = partial(speed_steps, store=store, watcher=RecordingWatcher())
-        steps = steps_of(question, evidence, speed, accept_weaker=False)
-    return {step.name: step for step in steps}
-
-
 @pytest.mark.parametrize(
     ("name", "procedures"),
     [
@@ -106,7 +92,8 @@ def steps(folder: Path) -> dict[str, Step]:
     ],
 )
 def test_each_step_names_the_procedures_that_it_goes_by(tmp_path, name, procedures):
-    assert steps(tmp_path)[name].procedures == procedures
+    question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
+    assert steps_in(question, tmp_path)[name].procedures == procedures
 
 
 def place(kept: KeptSteps, step: Step) -> Path:
@@ -114,7 +101,8 @@ def place(kept: KeptSteps, step: Step) -> Path:
 
 
 def test_product_data_is_part_of_the_key(tmp_path, monkeypatch):
-    step = steps(tmp_path)["lint"]
+    question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
+    step = steps_in(question, tmp_path)["lint"]
     before = place(kept_steps(tmp_path, sides_of()), step)
     known: Any = validation.known_of(ROW)
 
