@@ -107,7 +107,7 @@ class SpeedAnswer:
 
     @property
     def status(self) -> Status:
-        """A disturbed run is nobody's fault, and "the same" has to be within the margin."""
+        """A disturbed run is no fault of the patch, and "the same" has to be within the margin."""
         word, boundary = self.compared.word, self.boundary
         seen = (boundary and boundary.smallest_visible_pct) or math.inf
         if word is Word.SLOWER and self.compared.effect > 1 + self.margin_pct / 100:
@@ -120,9 +120,12 @@ class SpeedAnswer:
     @property
     def text(self) -> str:
         """``slower by more than 2 %, 1.03 times (1.02 to 1.04)``."""
+        load = self.compared
+        if load.word is Word.UNKNOWN:
+            unmeasured = self.boundary.unmeasured if self.boundary else {"": load.why}
+            return "; ".join((load.word, *unmeasured.values()))
         beyond = "more" if self.status is Status.FAILED else "less"
         margin = f" by {beyond} than {self.margin_pct:g} %,"
-        load = self.compared
         slower = load.word is Word.SLOWER
         return f"{load.word}{margin if slower else ''}{told_of(load, self.margin_pct)}"
 
@@ -166,7 +169,8 @@ def speed_checks(question: SpeedQuestion, lab: Lab, load: Workload) -> list[Chec
         ratio, by_count = counted(question, lab, load)
         if by_count is not Status.INCONCLUSIVE and times.allows(ratio):
             status = by_count
-            count = f"; {significant(ratio)} times the instructions, and that decides"
+            how = "slower by more than" if status is Status.FAILED else "not slower by"
+            count = f"{how} {times.margin_pct:g} %: {significant(ratio)} times the instructions; "
     if status is Status.INCONCLUSIVE and most > FIRST_RUNS:
         times = asked(question, lab, load, most)
         status = times.status
@@ -185,13 +189,14 @@ def speed_check(times: SpeedAnswer, status: Status, count: str) -> Check:
     return Gate.PERFORMS.check(
         f"speed-{load.workload_id}",
         status,
-        f"{load.title}: {times.text} by CPU time in {load.runs} runs of each{count}",
+        f"{load.title}: {count}{times.text} by CPU time in {load.runs} runs of each",
         advice="read the log" if refused and status is Status.FAILED else advice.get(status, ""),
         figures={
             f"CPU of an operation, {side}": figure(CPU, value)
             for side, value in (("stock", load.before), ("patched", load.after))
             if value is not None
         },
+        details=(times.boundary.summary,) if times.boundary else (),
         evidence=[sample.log for sample in refused[-1:] if sample.log],
     )
 

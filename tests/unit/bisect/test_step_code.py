@@ -56,7 +56,6 @@ def keys(root: Path) -> dict[str, str]:
         ("dsvalidate/works_gate.py", {"none", "served", "installed", "measured"}),
         ("dsvalidate/libexec/inventory", {"none", "served", "installed", "measured"}),
         ("dsvalidate/attestation.py", set()),
-        ("dsvalidate/templates/validation.css", set()),
         ("dsresults/report/report_data.py", set()),
         ("dssearch/bayes/prior.py", {"measured"}),
         ("dsbisect/speed_gate.py", {"measured"}),
