@@ -136,7 +136,7 @@ class SpeedAnswer:
         return all(low <= ratio <= high for low, high in filter(None, intervals))
 
 
-def asked(question: SpeedQuestion, lab: Lab, load: Workload, max_runs: int) -> SpeedAnswer:
+def speed_answer(question: SpeedQuestion, lab: Lab, load: Workload, max_runs: int) -> SpeedAnswer:
     """Ask the comparison of one load."""
     play, judged = play_of(question, lab, max_runs), Judged(load=load, metrics=METRICS)
     with play.opened((judged,)) as runs:
@@ -144,7 +144,7 @@ def asked(question: SpeedQuestion, lab: Lab, load: Workload, max_runs: int) -> S
     return SpeedAnswer(compared=compared, samples=samples, margin_pct=question.margin_pct)
 
 
-def counted(question: SpeedQuestion, lab: Lab, load: Workload) -> tuple[float, Status]:
+def instruction_ratio(question: SpeedQuestion, lab: Lab, load: Workload) -> tuple[float, Status]:
     """Return by what factor instructions are more, and what that says; 1 where it is unknown."""
     play, metric = play_of(question, lab, FIRST_RUNS), INSTRUCTIONS.name
     with play.opened((Judged(load=load, metrics=(metric,)),)) as runs:
@@ -163,18 +163,18 @@ def speed_checks(question: SpeedQuestion, lab: Lab, load: Workload) -> list[Chec
     """Compare both sides under one workload."""
     question.alone()
     most, count = 2 * question.max_pairs, ""
-    times = asked(question, lab, load, min(FIRST_RUNS, most))
+    times = speed_answer(question, lab, load, min(FIRST_RUNS, most))
     status = times.status
     if status is Status.INCONCLUSIVE and times.compared.runs:
-        ratio, by_count = counted(question, lab, load)
+        ratio, by_count = instruction_ratio(question, lab, load)
         if by_count is not Status.INCONCLUSIVE and times.allows(ratio):
             status = by_count
             how = "slower by more than" if status is Status.FAILED else "not slower by"
             count = f"{how} {times.margin_pct:g} %: {significant(ratio)} times the instructions; "
     if status is Status.INCONCLUSIVE and most > FIRST_RUNS:
-        times = asked(question, lab, load, most)
+        times = speed_answer(question, lab, load, most)
         status = times.status
-    return [speed_check(times, status, count), *warnings(times)]
+    return [speed_check(times, status, count), *warning_checks(times)]
 
 
 def speed_check(times: SpeedAnswer, status: Status, count: str) -> Check:
@@ -201,7 +201,7 @@ def speed_check(times: SpeedAnswer, status: Status, count: str) -> Check:
     )
 
 
-def warnings(times: SpeedAnswer) -> Iterator[Check]:
+def warning_checks(times: SpeedAnswer) -> Iterator[Check]:
     """Yield what other metrics of the same runs show."""
     for boundary in times.compared.also:
         alone = {"metric": boundary.metric, "boundary": boundary, "also": ()}
