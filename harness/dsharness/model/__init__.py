@@ -109,6 +109,7 @@ from dsharness.model.shared_run import (
 )
 from dsharness.model.value import Identifier, Shown, Value, Version
 from dsharness.model.workload import (
+    COUNT,
     LONGEST_PAUSE_MS,
     DirectoryOperation,
     DirectoryWorkload,
@@ -122,6 +123,7 @@ from dsharness.model.workload import (
 )
 
 __all__ = [
+    "COUNT",
     "DATABASE",
     "DECIDER",
     "LONGEST_PAUSE_MS",

@@ -166,6 +166,7 @@ class UserOrder(StrEnum):
     REPEAT = "repeat"  # one user again and again
 
 
+COUNT = "a count of operations"  # of the server's own: what a load needs that looks at no answer
 LEAST_TITLED = 1000  # users: a smaller number in a title may be one of anything
 
 
@@ -215,6 +216,10 @@ class LdcltWorkload(DirectoryWorkload):
     tool: Literal["ldclt"] = "ldclt"
     operation: DirectoryOperation = DirectoryOperation.BIND
     order: UserOrder = UserOrder.RANDOM
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({COUNT})
 
     @property
     def distinct_entries(self) -> int:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
 from dsharness.model import (
+    COUNT,
     DATABASE,
     OWN,
     DirectoryContent,
@@ -71,7 +72,7 @@ class Dirsrv(ns_slapd.NsSlapd):
     options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | {DATABASE, RULES}
     imports_from: ClassVar[float] = MANY
     offers: ClassVar[frozenset[str]] = frozenset(
-        {*LdapTransport, *DirectoryPlugin, RequestKind.IMPORT_TASK}
+        {*LdapTransport, *DirectoryPlugin, RequestKind.IMPORT_TASK, COUNT}
     )
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER

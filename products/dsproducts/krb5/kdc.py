@@ -141,7 +141,7 @@ _ISSUED = re.compile(r"^tickets issued: (\d+)$", re.MULTILINE)
 class Krb5(BoxedServer):
     """The driver of MIT Kerberos' krb5kdc, from 1.18 on."""
 
-    protocol: ClassVar[str] = "kerberos"
+    protocols: ClassVar[frozenset[str]] = frozenset({"kerberos"})
     port: ClassVar[int] = PORT
     revision: ClassVar[int] = 1
     user: ClassVar[str] = USER
