@@ -131,14 +131,10 @@ def _made(content: Content) -> tuple[object, ...]:
 
 
 def default_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
-    """Those of the matrix's own that all can answer; where there are none, the first that fits.
-
-    What the suite of `compare` names comes before what it leaves out.
-    """
-    fit, suite = fitting_workloads(matrix, systems), matrix.defaults.suite
+    """Those of the matrix's own that all can answer; where there are none, the first that fits."""
+    fit = fitting_workloads(matrix, systems)
     own = tuple(find_workload(matrix, name) for name in matrix.defaults.workloads)
-    first = [*(load for load in fit if load.id in suite), *fit][:1]
-    return tuple(load for load in own if load in fit) or tuple(first) or own
+    return tuple(load for load in own if load in fit) or fit[:1] or own
 
 
 def fitting_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:

@@ -109,7 +109,6 @@ from dsharness.model.shared_run import (
 )
 from dsharness.model.value import Identifier, Shown, Value, Version
 from dsharness.model.workload import (
-    COUNT,
     LONGEST_PAUSE_MS,
     DirectoryOperation,
     DirectoryWorkload,
@@ -117,13 +116,13 @@ from dsharness.model.workload import (
     LdaploadWorkload,
     LdcltWorkload,
     Transport,
+    UserEntries,
     UserOrder,
     Workload,
     WorkloadFile,
 )
 
 __all__ = [
-    "COUNT",
     "DATABASE",
     "DECIDER",
     "LONGEST_PAUSE_MS",
@@ -219,6 +218,7 @@ __all__ = [
     "TurnState",
     "TurnTime",
     "Usage",
+    "UserEntries",
     "UserOrder",
     "Value",
     "Verdict",

@@ -15,10 +15,10 @@ from typing import ClassVar
 from dsharness.containers.container import Container
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import COUNT, Content, Facts
+from dsharness.model import Content, Facts
 from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
 from dsharness.systems.system import Endpoint, Look, Seed, count_in
-from dsproducts.bind.dns_workloads import ZoneContent
+from dsproducts.bind.dns_workloads import COUNT, ZoneContent
 
 ZONE = "lab"
 WORKER_THREADS = "worker-threads"  # an option, and a fact

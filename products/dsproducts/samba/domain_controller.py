@@ -15,7 +15,15 @@ from typing import ClassVar
 from dsharness.containers.container import Container, Options
 from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
-from dsharness.model import DATABASE, OWN, Content, DirectoryContent, Facts, LdapTransport
+from dsharness.model import (
+    DATABASE,
+    OWN,
+    Content,
+    DirectoryContent,
+    Facts,
+    LdapTransport,
+    UserEntries,
+)
 from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
 from dsharness.systems.ldap.directory_system import OwnDirectory, asked_number
 from dsharness.systems.readiness import listens
@@ -107,7 +115,9 @@ class Samba(BoxedServer):
     grave: ClassVar[re.Pattern[str]] = GRAVE
     creating: ClassVar[str] = "provisioning the domain, which takes half a minute"
     options: ClassVar[frozenset[str]] = frozenset({DATABASE, WORKERS})
-    offers: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAPS, LdapTransport.STARTTLS})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {UserEntries.ACCOUNTS, LdapTransport.LDAPS, LdapTransport.STARTTLS}
+    )
     content: ClassVar[type[Content]] = DirectoryContent
     look_operations: ClassVar[Mapping[str, int]] = {}  # it counts none
 

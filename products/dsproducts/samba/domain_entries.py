@@ -25,7 +25,7 @@ ADDRESS_RECORD, RECORD_VERSION, OF_ZONE, TTL_S = 1, 5, 0xF0, 3600
 
 @dataclass(frozen=True, kw_only=True)
 class DomainSite(Site):
-    """Where things are in a domain: a user's entry is named by `cn`, and found by `uid` too."""
+    """Where things are in a domain: users are accounts, whose entries are named by `cn`."""
 
     def named_dn(self, name: str) -> str:
         return f"cn={name},{self.people}"
@@ -34,7 +34,6 @@ class DomainSite(Site):
         return {
             "objectClass": ["top", "person", "organizationalPerson", "user"],
             "sAMAccountName": [name],
-            "uid": [name],
             "sn": [name],
             "userAccountControl": [str(PERSON | LASTING | NO_PASSWORD)],
         }

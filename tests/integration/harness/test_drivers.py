@@ -25,7 +25,7 @@ from dsharness.machine.cgroups import process_tree
 from dsharness.matrix import find_row, find_workload
 from dsharness.measure.golden_state import Golden
 from dsharness.measure.sample import take_sample
-from dsharness.model import COUNT, Row, Settings, Workload
+from dsharness.model import Row, Settings, Workload
 from dsharness.products import product, product_of
 from dsharness.systems import answers
 from dsharness.systems.system import CannotCount
@@ -134,7 +134,8 @@ def looked(at: Bench, kinds: list[str]) -> int:
 
 def counts(at: Bench) -> bool:
     """Whether it counts at all: otherwise its load has looked at each answer."""
-    return COUNT in at.instance.system.offers
+    look = at.instance.system.look(at.instance.endpoint)
+    return not isinstance(look.operations, CannotCount)
 
 
 def abort(processes: list[int]) -> None:

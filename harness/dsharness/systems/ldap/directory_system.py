@@ -17,13 +17,13 @@ from typing import ClassVar
 from dsharness.containers.container import Container
 from dsharness.errors import InstanceError, MatrixError, PartRefusedError
 from dsharness.model import (
-    COUNT,
     Content,
     DirectoryContent,
     DirectoryOperation,
     Facts,
     LdapTransport,
     Settings,
+    UserEntries,
 )
 from dsharness.model.stored_password import parse_stored, stored_in
 from dsharness.progress import Progress
@@ -83,7 +83,7 @@ class DirectorySystem(BoxedServer):
     protocols: ClassVar[frozenset[str]] = frozenset({"ldap"})
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME, DESCRIPTORS})
     own_descriptors: ClassVar[int | None] = None  # that settings leave it; None: all it may have
-    offers: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAPI, COUNT})
+    offers: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAPI, UserEntries.PEOPLE})
     content: ClassVar[type[Content]] = DirectoryContent
     parts: ClassVar[tuple[Part, ...]] = (STORED,)
     site: ClassVar[Site]
