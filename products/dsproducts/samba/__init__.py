@@ -8,4 +8,5 @@ PRODUCT = ProductFolder(
     id="samba",
     package=__name__,
     systems={"samba": "domain_controller.Samba"},
+    parts={"experiments": "domains_measured"},
 )
