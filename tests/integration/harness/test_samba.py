@@ -31,13 +31,13 @@ def small(name: str, **changes: Any) -> Workload:
 USERS = {"users": 20, "distinct_users": 20}
 LOADS = (
     small("samba-search", **USERS),
-    small("kerberos-preauth", users=20),
+    small("kerberos-tcp", users=20),
     small("dns-live", names=20),
     small("samba-bind", **USERS),
     small("samba-bind", **USERS, over="ldaps", id="samba-bind-ldaps"),
     small("samba-group", **USERS, groups=1, members=20),
 )
-ALWAYS = {("samba-debian-13", "samba-search"), ("samba-debian-13", "kerberos-preauth")}
+ALWAYS = {("samba-debian-13", "samba-search"), ("samba-debian-13", "kerberos-tcp")}
 CASES = [
     pytest.param(
         row,

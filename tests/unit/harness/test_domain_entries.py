@@ -91,7 +91,7 @@ def test_each_load_goes_to_the_port_of_its_protocol() -> None:
     few = Operations(per_thread=1, limit_s=1)
     urls = {
         "samba-search": "tcp://127.0.0.1:389",
-        "kerberos-preauth": "udp://127.0.0.1:88",
+        "kerberos-tcp": "tcp://127.0.0.1:88",
         "dns-live": "udp://127.0.0.1:53",
     }
     for name, url in urls.items():
@@ -108,6 +108,7 @@ def test_each_load_goes_to_the_port_of_its_protocol() -> None:
         ("samba-debian-12", "search-as-user", "inetOrgPerson"),
         ("samba-debian-12", "bind-random", "inetOrgPerson"),
         ("samba-debian-12", "dns-udp", "a count of queries"),
+        ("samba-debian-12", "kerberos-preauth", "tickets that fit into a datagram"),
         ("debian-12", "samba-search", "sAMAccountName"),
     ],
 )
