@@ -14,7 +14,6 @@ from pydantic import Field, PositiveInt
 from dsharness.model import Content, Transport
 from dsharness.model.workload import Connections, ScheduledWorkload
 
-
 SHORT_TICKETS = "tickets that fit into a datagram"  # those of a domain tell of groups, too
 
 
