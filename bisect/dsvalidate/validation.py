@@ -24,7 +24,7 @@ from dsharness.paths import cache_home
 from dsharness.product_folder import product_folders
 from dsharness.products import product_of
 from dsharness.products.catalog import known_of, packages_of
-from dsharness.systems import SYSTEMS
+from dsharness.systems import answers
 from dslab.lab_conditions import default_workloads
 from dslab.watcher import Watcher
 from dsresults.store import Store
@@ -86,7 +86,7 @@ def check_request(request: ValidateRequest) -> None:
         )
     packages_of(row)  # a MatrixError says what is not known of them
     for workload in request.workloads:
-        if not _answers(row, workload):
+        if not answers(row.system, workload):
             raise UsageError(
                 f"workload {workload.id} uses {workload.protocol}, which "
                 f"{row.id} ({row.system}) does not answer",
@@ -115,13 +115,9 @@ def check_request(request: ValidateRequest) -> None:
 def workloads_for(matrix: Matrix, row: Row, profile: str | None) -> tuple[Workload, ...]:
     """Return a profile's workloads; without a name those of the default, or others that fit."""
     usual = find_profile(matrix, profile)
-    if profile is not None or all(_answers(row, workload) for workload in usual):
+    if profile is not None or all(answers(row.system, workload) for workload in usual):
         return usual
     return default_workloads(matrix, [row.system])
-
-
-def _answers(row: Row, workload: Workload) -> bool:
-    return workload.protocol == SYSTEMS[row.system].protocol
 
 
 # A look at what all others left behind, and a whole build, for a finding that rarely decides.

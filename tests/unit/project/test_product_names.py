@@ -18,6 +18,7 @@ WORDS = {
     "bind": r"(?i:bind9|bind-tree|dnsload|dnsperf|named\.conf)|\bDNS\b(?! rebinding)|\bBIND's\b",
     "krb5": r"(?i:krb5|kerberos|krbload|kdc)",
     "openldap": r"(?i:openldap|\bslapd\.conf)",
+    "samba": r"(?i:samba|smb\.conf|domain controller)",
 }
 
 
