@@ -25,6 +25,7 @@ from dsvalidate.suite import GIVE_MORE, SpeedQuestion
 LEAK_BYTES = 200.0  # an operation
 SLOW_LEAK_BYTES = 600.0  # where operations are so slow that the first pairs hold too few
 FIRST_PAIRS = 20
+FILLING = 100  # operations
 ALLOCATOR_BYTES = 256 * 1024  # two steps of malloc's
 RUN_S, LONGEST_RUN_S = 6.0, 12.0
 
@@ -76,8 +77,9 @@ class Leak:
 
     @classmethod
     def of(cls, turns: Sequence[Mapping[str, Sample]], names: tuple[str, str]) -> Leak:
-        """Estimate it; the first pair fills caches."""
-        stock, patched = ([turn[name] for turn in turns[1:]] for name in names)
+        """Estimate it; the first operations fill caches."""
+        later = _warm(turns, names)
+        stock, patched = ([turn[name] for turn in later] for name in names)
         (least, most), (patched_least, patched_most) = _kept(stock), _kept(patched)
         return cls(
             low=patched_least - most,
@@ -115,6 +117,17 @@ class Leak:
             f"{sentences.get(self.status, still_open)} ({after})",
             advice=advice if self.status is Status.FAILED else GIVE_MORE,
         )
+
+
+def _warm(
+    turns: Sequence[Mapping[str, Sample]], names: tuple[str, str]
+) -> Sequence[Mapping[str, Sample]]:
+    """Leave out those of each side's first operations: on a busy machine a run has few."""
+    for number in range(1, len(turns)):
+        done = (_operations([turn[name] for turn in turns[:number]]) for name in names)
+        if min(done) >= FILLING:
+            return turns[number:]
+    return ()
 
 
 def _operations(samples: Sequence[Sample]) -> int:
