@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +18,7 @@ from dsbisect.comparison_question import STOCK, Compare
 from dsbisect.leak_step import leak_step
 from dsbisect.study_lab import Lab, Scene, ThisMachine
 from dsbuilds.drivers.package_build import repository_of
+from dsharness.errors import CandidateError
 from dsharness.machine.host import machine_id
 from dsharness.measure.metrics import COST, CPU, FAULTS, INSTRUCTIONS, MEMORY, MEMORY_AT_REST, RATE
 from dsharness.model import Boundary, Sample, Workload
@@ -147,8 +149,12 @@ def speed_answer(question: SpeedQuestion, lab: Lab, load: Workload, max_runs: in
 def instruction_ratio(question: SpeedQuestion, lab: Lab, load: Workload) -> tuple[float, Status]:
     """Return by what factor instructions are more, and what that says; 1 where it is unknown."""
     play, metric = play_of(question, lab, FIRST_RUNS), INSTRUCTIONS.name
-    with play.opened((Judged(load=load, metrics=(metric,)),)) as runs:
-        samples = [] if runs.failures else runs.valid(load, play.sides.names, 1)
+    samples: Sequence[Sample] = ()
+    with (
+        suppress(CandidateError),  # a server that cannot be counted is no reason to refuse it
+        play.opened((Judged(load=load, metrics=(metric,)),)) as runs,
+    ):
+        samples = () if runs.failures else runs.valid(load, play.sides.names, 1)
     stock, patched = (median(usable(samples, name), metric) for name in play.sides.names)
     if not stock or not patched:
         return 1.0, Status.INCONCLUSIVE

@@ -13,6 +13,7 @@ from world_machine import WorldMachine
 from worlds import World, sample_of, with_metric
 
 from dsbisect.leak_step import Leak, leak_step
+from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.speed_gate import FIRST_RUNS, play_of, scene_of, speed_checks
 from dsharness.errors import InconclusiveError, InstanceError
 from dsharness.measure.metrics import GROWTH, INSTRUCTIONS, MEMORY, RATE
@@ -132,6 +133,18 @@ def test_the_same_count_passes_what_the_times_leave_open(question, store):
     found, lab = checks(question, TwoServers(noise=0.06, counted=1.0), store)
     assert found["speed"].status is Status.PASSED
     assert lab.taken <= FIRST_RUNS + 4
+
+
+def test_a_server_that_cannot_be_counted_gets_further_runs(question, store, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise InstanceError("it did not become ready in valgrind")
+
+    monkeypatch.setattr(OpenCampaigns, "valid", refuse)
+    few = SpeedQuestion(**vars(question) | {"max_pairs": 20})
+    found, lab = checks(few, TwoServers(noise=0.06), store)
+    assert found["speed"].status is Status.INCONCLUSIVE
+    assert "did not become ready" not in found["speed"].found
+    assert lab.taken >= 2 * 20
 
 
 def test_the_same_count_does_not_hide_what_the_times_show(question, store):
