@@ -23,7 +23,7 @@ from dsharness.errors import ExitCode
 from dsharness.matrix.loader import find_row, find_series, find_workload, load_matrix
 from dsharness.matrix.series_graph import graph_of
 from dsharness.model import DECIDER, Matrix, Value
-from dsharness.systems import SYSTEMS
+from dsharness.systems import answers
 from dsresults.compare.comparison_table import Column
 from dsresults.report.report_data import ReportData
 
@@ -77,10 +77,10 @@ def questions(
     matrix: Matrix, rows: Sequence[str], only: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Workloads that all of these rows can be asked, each with its metrics."""
-    protocols = {SYSTEMS[find_row(matrix, row).system].protocol for row in rows}
+    systems = {find_row(matrix, row).system for row in rows}
     for name in only or [load.id for load in matrix.workloads]:
         workload = find_workload(matrix, name)
-        if protocols == {workload.protocol}:
+        if all(answers(system, workload) for system in systems):
             for metric in METRICS.get(workload.id, (DECIDER,)):
                 yield workload.named, metric
 

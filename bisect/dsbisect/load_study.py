@@ -42,10 +42,9 @@ from dsharness.paths import logs_home
 from dsharness.process.command import Completed, atomic_write, run
 from dsharness.process.deadline import Deadline
 from dsharness.progress import Progress
-from dsharness.systems import SYSTEMS
 from dsharness.systems.readiness import shared_folder
 from dslab.candidates import RowSupply
-from dslab.lab_conditions import LabConditions
+from dslab.lab_conditions import LabConditions, fitting_workloads
 from dsresults.compare.driven_load import DrivenLoad, driven_load, worker_heard
 from dsresults.number_text import counted, duration, significant
 
@@ -126,12 +125,11 @@ class LoadRequest:
 def usual_load(matrix: Matrix, row: Row) -> Workload:
     """What a row is asked for where nobody says what."""
     usual = {load.usual for load in LIVE.values()}
-    protocol = SYSTEMS[row.system].protocol
-    for workload in matrix.workloads:
-        if workload.id in usual and workload.protocol == protocol:
+    for workload in fitting_workloads(matrix, [row.system]):
+        if workload.id in usual:
             return workload
     raise MatrixError(
-        f"the matrix has no usual load for {row.id}, which answers {protocol}",
+        f"the matrix has no usual load that {row.id} answers",
         hint=f"name another with --workload; usual ones are {', '.join(sorted(usual))}",
     )
 

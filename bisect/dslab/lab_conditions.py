@@ -12,7 +12,7 @@ from dsharness.matrix import find_workload
 from dsharness.measure.metrics import find_metric, refuse_unfit
 from dsharness.measure.ways import Way, way_for
 from dsharness.model import DECIDER, Content, Matrix, Settings, SystemName, Workload, largest
-from dsharness.systems import SYSTEMS, Seed
+from dsharness.systems import SYSTEMS, Seed, answers
 from dsharness.systems.system import ConnectionHolder, importer
 
 
@@ -140,23 +140,23 @@ def default_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Wo
 def fitting_workloads(matrix: Matrix, systems: Iterable[SystemName]) -> tuple[Workload, ...]:
     """Return those of the matrix that all these systems can answer."""
     systems = set(systems)
-    return tuple(load for load in matrix.workloads if all(_answers(s, load) for s in systems))
-
-
-def _answers(system: SystemName, workload: Workload) -> bool:
-    return SYSTEMS[system].protocol == workload.protocol
+    return tuple(
+        load
+        for load in matrix.workloads
+        if all(answers(name, load) and load.needs <= SYSTEMS[name].offers for name in systems)
+    )
 
 
 def _misfits(
     candidate: str, system: SystemName, workload: Workload, settings: Settings, matrix: Matrix
 ) -> Iterator[tuple[str, str]]:
     driver = SYSTEMS[system]
-    if not _answers(system, workload):
-        fit = [workload.id for workload in matrix.workloads if _answers(system, workload)]
+    if not answers(system, workload):
+        fit = [load.id for load in fitting_workloads(matrix, [system])]
         yield (
             (
                 f"workload {workload.id!r} uses {workload.protocol}, but {candidate!r} "
-                f"({system}) answers {driver.protocol}"
+                f"({system}) answers {', '.join(sorted(driver.protocols))}"
             ),
             f"choose one that fits with --workload: {', '.join(fit) or 'the matrix has none'}",
         )

@@ -12,14 +12,22 @@ from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
 from dsharness.measure.golden_state import Golden
-from dsharness.model import DECIDER, DirectoryContent, LdcltWorkload, Sample, Settings, UserOrder
+from dsharness.model import (
+    DECIDER,
+    DirectoryContent,
+    LdcltWorkload,
+    Sample,
+    Settings,
+    UserOrder,
+    Workload,
+)
 from dsharness.package_version import upstream
 from dsharness.products import product_of
 from dsharness.products.published_claims import Arm, BindsMeasured
 from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.system import PasswordTrier, TakenPart, parts_of
-from dslab.candidates import ArmSupply
+from dslab.candidates import ArmSupply, RowSupply
 from dsresults.compare.bind_lines import BindFigures, BindLine, points_of
 from dsresults.explainers.scheme_costs import StoredHere
 
@@ -107,23 +115,35 @@ def groups_of(arms: Sequence[Arm]) -> Iterator[tuple[Arm, ...]]:
         yield tuple(arm for arm in arms if arm.row == row)
 
 
-def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: int) -> BindFigures:
-    arms_by_name = {arm.name: arm for arm in arms}
-    loads = {number: bind_workload(number, max(users)) for number in users}
+@dataclass(frozen=True, kw_only=True)
+class ArmRuns:
+    """Runs of arms that were measured next to each other, by arm and by load."""
+
+    samples: Mapping[str, Mapping[str, list[Sample]]]
+    failed: Mapping[str, str]  # why an arm could not be served
+    campaigns: tuple[str, ...]
+
+
+def arm_runs(
+    lab: ClaimsLab,
+    names: Sequence[str],
+    loads: Sequence[Workload],
+    runs: int,
+    *,
+    supply: RowSupply | None = None,
+) -> ArmRuns:
+    """Measure these rows, or what the supply makes of their names, under loads of one tool."""
     rows_asked = RowsAsked(
         matrix=lab.matrix,
-        workloads=tuple(loads.values()),
+        workloads=tuple(loads),
         settings=DEFAULT,
         relock=lab.relock,
         keep=lab.keep,
     )
-    supply = StoredSupply(
-        engine=lab.engine, matrix=lab.matrix, relock=lab.relock, arms=arms_by_name
-    )
-    samples: ArmSamples = {name: {} for name in arms_by_name}
+    samples: dict[str, dict[str, list[Sample]]] = {name: {} for name in names}
     with row_lab(
         rows_asked,
-        tuple(arms_by_name),
+        tuple(names),
         len(loads),
         engine=lab.engine,
         store=lab.store,
@@ -139,22 +159,36 @@ def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: i
             store=lab.store,
             watcher=lab.watcher,
         )
-        line = tuple(name for name in arms_by_name if name not in opened.failures)
-        for number, load in loads.items() if line else ():
+        line = tuple(name for name in names if name not in opened.failures)
+        for load in loads if line else ():
             for sample in runs_of_arms.whole_turns(load, line, runs, "claims"):
-                samples[sample.candidate_id].setdefault(number, []).append(sample)
+                samples[sample.candidate_id].setdefault(load.id, []).append(sample)
         failed = {name: str(error) for name, error in opened.failures.items()}
+    return ArmRuns(samples=samples, failed=failed, campaigns=tuple(runs_of_arms.campaigns))
+
+
+def _together(lab: ClaimsLab, arms: Sequence[Arm], users: Sequence[int], runs: int) -> BindFigures:
+    arms_by_name = {arm.name: arm for arm in arms}
+    loads = {number: bind_workload(number, max(users)) for number in users}
+    supply = StoredSupply(
+        engine=lab.engine, matrix=lab.matrix, relock=lab.relock, arms=arms_by_name
+    )
+    measured = arm_runs(lab, tuple(arms_by_name), tuple(loads.values()), runs, supply=supply)
+    samples: ArmSamples = {
+        name: {number: of_arm[load.id] for number, load in loads.items() if load.id in of_arm}
+        for name, of_arm in measured.samples.items()
+    }
     all_samples = [
         sample for of_arm in samples.values() for group in of_arm.values() for sample in group
     ]
     return BindFigures(
         lines=tuple(
-            _line(lab, arm, samples[name], failed.get(name, ""))
+            _line(lab, arm, samples[name], measured.failed.get(name, ""))
             for name, arm in arms_by_name.items()
         ),
         connections=next(iter(loads.values())).threads,
         server_cpus=max((_server_cpus(sample) for sample in all_samples), default=0),
-        campaigns=tuple(runs_of_arms.campaigns),
+        campaigns=measured.campaigns,
     )
 
 

@@ -61,10 +61,10 @@ def encoded(step: LdapStep, site: Site) -> bytes:
     """A request with masks where each one has a name or a value."""
     texts = {
         "user": USER_MASK,
-        "user_dn": f"uid={USER_MASK},{site.people}",
+        "user_dn": site.named_dn(USER_MASK),
         "group_dn": f"cn={GROUP_MASK},{site.people}",
         "value": VALUE_MASK,
-        "new_dn": f"uid={VALUE_MASK},{site.people}",
+        "new_dn": site.named_dn(VALUE_MASK),
         "people": site.people,
         "suffix": site.suffix,
         "manager": site.manager,

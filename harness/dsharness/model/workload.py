@@ -166,6 +166,13 @@ class UserOrder(StrEnum):
     REPEAT = "repeat"  # one user again and again
 
 
+class UserEntries(StrEnum):
+    """What a directory's users are, and so how a load finds them and their groups."""
+
+    PEOPLE = "inetOrgPerson"  # by uid, in groups that are a groupOfNames
+    ACCOUNTS = "sAMAccountName"  # by this attribute, in groups that are a group
+
+
 LEAST_TITLED = 1000  # users: a smaller number in a title may be one of anything
 
 
@@ -179,6 +186,10 @@ class DirectoryWorkload(WorkloadBase):
     @property
     def distinct_entries(self) -> int:
         return self.distinct_users
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({UserEntries.PEOPLE})
 
     def sized(self, users: int) -> Self:
         """The same load on a directory of so many users."""
@@ -261,6 +272,11 @@ class LdaploadWorkload(DirectoryWorkload):
     )
     bound_as: Literal["manager", "user"] = Field(
         default="manager", description="who its connections are: a user's rights are asked for"
+    )
+    users_are: UserEntries = Field(
+        default=UserEntries.PEOPLE,
+        exclude_if=lambda kind: kind is UserEntries.PEOPLE,
+        description="what its requests take the directory's users for",
     )
     over: LdapTransport = Field(
         default=LdapTransport.LDAP,
@@ -348,7 +364,8 @@ class LdaploadWorkload(DirectoryWorkload):
     @property
     def needs(self) -> frozenset[str]:
         tasks = {RequestKind.IMPORT_TASK} if self.imported else set[str]()
-        return frozenset({*self._ways, *self.plugins, *tasks}) - {LdapTransport.LDAP}
+        needed = {self.users_are, *self._ways, *self.plugins, *tasks}
+        return frozenset(needed) - {LdapTransport.LDAP}
 
     @property
     def _ways(self) -> tuple[LdapTransport, ...]:

@@ -253,6 +253,20 @@ class ToolLimit(Value):
     at_least: PositiveFloat
 
 
+class Ratios(Value):
+    """What an experiment divides is everywhere at least, or at most, so many times."""
+
+    how: Literal["ratios"]
+    at_least: PositiveFloat | None = None
+    at_most: PositiveFloat | None = None
+
+    def holds(self, ratio: float) -> bool:
+        """Return whether one of them is within."""
+        return (self.at_least is None or ratio >= self.at_least) and (
+            self.at_most is None or ratio <= self.at_most
+        )
+
+
 Judged = Annotated[
     Slower
     | FirstSlower
@@ -266,7 +280,8 @@ Judged = Annotated[
     | PortLimit
     | EndsByReset
     | NamesCommit
-    | ToolLimit,
+    | ToolLimit
+    | Ratios,
     Field(discriminator="how"),
 ]
 

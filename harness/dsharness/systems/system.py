@@ -72,6 +72,11 @@ class Endpoint:
 
     host: str = "127.0.0.1"
     port: int
+    ports: Mapping[str, int] = field(default_factory=dict)  # of protocols that have their own
+
+    def port_of(self, protocol: str) -> int:
+        """Where it answers a protocol."""
+        return self.ports.get(protocol, self.port)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +111,8 @@ class System(Protocol):
     What goes wrong is raised as an InstanceError that says what and why.
     """
 
-    protocol: ClassVar[str]  # that a load must speak: "ldap", "dns"
-    content: ClassVar[type[Content]]  # that it can be filled with
+    protocols: ClassVar[frozenset[str]]  # a load must speak one of them: "ldap", "dns"
+    content: ClassVar[type[Content]]  # that it is filled with where nobody says with what
     port: ClassVar[int]  # inside the container
     revision: ClassVar[int]  # of how its state is made; a new one makes all golden states again
     creating: ClassVar[str]  # progress to those who wait while ``create`` works

@@ -13,6 +13,8 @@ from pydantic import Field, PositiveInt
 from dsharness.model import Content, Transport
 from dsharness.model.workload import Connections, Number, ScheduledWorkload
 
+COUNT = "a count of queries"  # of the server's own: dnsperf compares no answer
+
 
 class ZoneContent(Content):
     """Names of a zone, each with an address of its own."""
@@ -35,6 +37,10 @@ class DnsperfWorkload(ScheduledWorkload):
     outstanding: Number = Field(default=100, description="queries that wait for an answer")
     timeout_s: PositiveInt = Field(default=5, le=3600, description="a query is lost after so long")
     buffer_kb: Number = Field(default=200, description="of each socket, in either direction")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({COUNT})
 
     @property
     def at_once(self) -> int:

@@ -37,7 +37,7 @@ class Dnsload(OwnLoad):
 
     def server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
         load, server = _dns(workload, endpoint)
-        return f"{load.transport}://{server.host}:{server.port}", []
+        return f"{load.transport}://{server.host}:{server.port_of(load.protocol)}", []
 
 
 def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsloadWorkload, DnsEndpoint]:

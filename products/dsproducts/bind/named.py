@@ -18,7 +18,7 @@ from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts
 from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
 from dsharness.systems.system import Endpoint, Look, Seed, count_in
-from dsproducts.bind.dns_workloads import ZoneContent
+from dsproducts.bind.dns_workloads import COUNT, ZoneContent
 
 ZONE = "lab"
 WORKER_THREADS = "worker-threads"  # an option, and a fact
@@ -134,7 +134,8 @@ _ANSWERED = re.compile(r"^ *(\d+) queries resulted in successful answer$", re.MU
 class Bind(BoxedServer):
     """The driver of BIND's named, from 9.16 on."""
 
-    protocol: ClassVar[str] = "dns"
+    protocols: ClassVar[frozenset[str]] = frozenset({"dns"})
+    offers: ClassVar[frozenset[str]] = frozenset({COUNT})
     port: ClassVar[int] = PORT
     revision: ClassVar[int] = 1
     user: ClassVar[str] = USER

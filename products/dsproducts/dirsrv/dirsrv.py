@@ -15,6 +15,7 @@ from dsharness.model import (
     LdapTransport,
     RequestKind,
     Settings,
+    UserEntries,
 )
 from dsharness.systems.ldap.directory import Directory, Site
 from dsharness.systems.ldap.directory_system import (
@@ -71,7 +72,7 @@ class Dirsrv(ns_slapd.NsSlapd):
     options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | {DATABASE, RULES}
     imports_from: ClassVar[float] = MANY
     offers: ClassVar[frozenset[str]] = frozenset(
-        {*LdapTransport, *DirectoryPlugin, RequestKind.IMPORT_TASK}
+        {*LdapTransport, *DirectoryPlugin, RequestKind.IMPORT_TASK, UserEntries.PEOPLE}
     )
     program = "ns-slapd"
     config_folder = CONFIG_FOLDER

@@ -18,7 +18,7 @@ from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts
 from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
 from dsharness.systems.system import Endpoint, Look, Seed, count_in
-from dsproducts.krb5.krbload_workload import RealmContent
+from dsproducts.krb5.krbload_workload import SHORT_TICKETS, RealmContent
 
 REALM = "LAB"
 SERVICE = ("krbtgt", REALM)  # whose ticket a user asks for at a login
@@ -141,7 +141,7 @@ _ISSUED = re.compile(r"^tickets issued: (\d+)$", re.MULTILINE)
 class Krb5(BoxedServer):
     """The driver of MIT Kerberos' krb5kdc, from 1.18 on."""
 
-    protocol: ClassVar[str] = "kerberos"
+    protocols: ClassVar[frozenset[str]] = frozenset({"kerberos"})
     port: ClassVar[int] = PORT
     revision: ClassVar[int] = 1
     user: ClassVar[str] = USER
@@ -149,6 +149,7 @@ class Krb5(BoxedServer):
     grave: ClassVar[re.Pattern[str]] = GRAVE
     creating: ClassVar[str] = "making the realm and its users"
     options: ClassVar[frozenset[str]] = frozenset({LAST_SUCCESS})
+    offers: ClassVar[frozenset[str]] = frozenset({SHORT_TICKETS})
     content: ClassVar[type[Content]] = RealmContent
     look_operations: ClassVar[Mapping[str, int]] = {"ticket": 0}  # the database is asked, not it
 

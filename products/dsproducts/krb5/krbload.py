@@ -37,7 +37,7 @@ class Krbload(OwnLoad):
 
     def server(self, workload: Workload, endpoint: Endpoint) -> tuple[str, list[str]]:
         load, server = _kerberos(workload, endpoint)
-        return f"{load.transport}://{server.host}:{server.port}", []
+        return f"{load.transport}://{server.host}:{server.port_of(load.protocol)}", []
 
 
 def _kerberos(workload: Workload, endpoint: Endpoint) -> tuple[KrbloadWorkload, KdcEndpoint]:

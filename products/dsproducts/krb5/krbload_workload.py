@@ -14,6 +14,8 @@ from pydantic import Field, PositiveInt
 from dsharness.model import Content, Transport
 from dsharness.model.workload import Connections, ScheduledWorkload
 
+SHORT_TICKETS = "tickets that fit into a datagram"  # those of a domain tell of groups, too
+
 
 class RealmContent(Content):
     """Users of a realm, and as many who must prove themselves first."""
@@ -45,6 +47,10 @@ class KrbloadWorkload(ScheduledWorkload):
     users: PositiveInt = Field(
         default=1000, le=20_000, description="users of the realm, all in turn"
     )
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({SHORT_TICKETS} if self.transport is Transport.UDP else ())
 
     @property
     def content(self) -> RealmContent:

@@ -26,14 +26,24 @@ from dsresults.compare.trial_claims import (
     CulpritFigures,
     NearestFigures,
     PortFigures,
+    RatioFigures,
     ToolFigures,
     judge_ends_by_reset,
     judge_names_commit,
     judge_port_limit,
+    judge_ratios,
     judge_tool_limit,
 )
 
-Figures = BindFigures | StoredFigures | PortFigures | CulpritFigures | ToolFigures | NearestFigures
+Figures = (
+    BindFigures
+    | StoredFigures
+    | PortFigures
+    | CulpritFigures
+    | ToolFigures
+    | RatioFigures
+    | NearestFigures
+)
 
 JUDGES: dict[type, Callable[[Any, Any], ClaimOutcome]] = {
     data.Slower: judge_slower,
@@ -49,6 +59,7 @@ JUDGES: dict[type, Callable[[Any, Any], ClaimOutcome]] = {
     data.EndsByReset: judge_ends_by_reset,
     data.NamesCommit: judge_names_commit,
     data.ToolLimit: judge_tool_limit,
+    data.Ratios: judge_ratios,
 }
 
 

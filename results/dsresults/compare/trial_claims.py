@@ -12,6 +12,7 @@ from dsharness.products.published_claims import (
     EndsByReset,
     NamesCommit,
     PortLimit,
+    Ratios,
     ToolLimit,
 )
 from dsresults.compare.claim_outcomes import (
@@ -285,6 +286,34 @@ def _below(ratio: float) -> str:
     if ratio < 1:
         return f"{significant(1 / ratio)} times above"
     return f"{significant(ratio)} times below"
+
+
+class RatioFigures(Value):
+    """What an experiment divides, for each case."""
+
+    what: str = Field(description="in a sentence: what is divided by what")
+    axis: str = Field(description="what the cases differ in")
+    ratios: dict[str, float]
+    failed: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def judge_ratios(judged: Ratios, figures: RatioFigures) -> ClaimOutcome:
+    """In every case, in none, or it depends."""
+    if not figures.ratios:
+        return inconclusive("; ".join(figures.failed))
+    holds = {case: judged.holds(ratio) for case, ratio in figures.ratios.items()}
+    verdict = verdict_of([*holds.values()])
+    ours = ", ".join(f"{case}: {significant(ratio)}" for case, ratio in figures.ratios.items())
+    depends = verdict is ClaimVerdict.DEPENDS
+    return ClaimOutcome(
+        verdict=verdict,
+        axis=figures.axis if depends else "",
+        flips=tuple(f"holds for {case}" for case in holds if holds[case]) if depends else (),
+        answer=f"{capital(figures.what)}: {ours}.",
+        ours=ours,
+        details=(*figures.lines, *figures.failed),
+    )
 
 
 class NearestFigures(Value):

@@ -160,7 +160,7 @@ AUTOBIND = {"kind": "connect", "then": [{"kind": "bind", "mechanism": "external"
 def test_a_disturber_may_come_another_way() -> None:
     load = workload(disturber={"requests": [AUTOBIND], "over": "ldapi"})
     assert not list(load.contradictions())
-    assert load.needs == {"ldapi"}
+    assert load.needs == {"inetOrgPerson", "ldapi"}
     assert ["disturbers", f"unix://{SHARED_FOLDER}/{SOCKET_NAME}"] in lines(load)
     assert LOAD.argv(load, OWN, "/load", Seconds(seconds=1))[8].startswith("tcp://")
     same = workload(disturber=CALM | {"over": "ldap"})
@@ -183,7 +183,11 @@ def imports(disturber: dict[str, object]) -> tuple[LdaploadWorkload, list[list[s
 def test_an_import_is_asked_for_until_it_is_taken_and_until_it_has_ended() -> None:
     load, (line, *_) = imports(IMPORTS)
     assert not list(load.contradictions())
-    assert (load.needs, load.writes, load.content.imported) == ({"import-task"}, True, 50)
+    assert (load.needs, load.writes, load.content.imported) == (
+        {"inetOrgPerson", "import-task"},
+        True,
+        50,
+    )
     assert line[0] == "import-task"
     assert [line[at : at + 3] for at in (1, 5, 9)] == [
         ["0", "until--", "-"], ["0", "until-1", "-"], ["0", "1", "-"],
@@ -538,7 +542,7 @@ def test_connections_go_where_the_workload_says(over: str, url: str) -> None:
     load = workload(over=over)
     assert url in LOAD.argv(load, own, "/load", Seconds(seconds=1))
     assert load.content.encrypted == (over in {"ldaps", "starttls"})
-    assert load.needs == {over} - {"ldap"}
+    assert load.needs == {"inetOrgPerson", over} - {"ldap"}
 
 
 def test_what_is_as_by_default_changes_the_name_of_nothing() -> None:

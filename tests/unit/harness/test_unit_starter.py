@@ -54,10 +54,10 @@ def test_a_start_ends_when_the_service_says_that_it_serves(folder: Path) -> None
 def test_a_service_that_cannot_start_is_told(folder: Path) -> None:
     (folder / "broken.service").write_text("[Service]\nType=forking\nExecStart=/bin/false\n")
     (folder / "absent.service").write_text("[Service]\nExecStart=/nowhere/program\n")
-    (folder / "mended.service").write_text("[Service]\nType=forking\nExecStart=-/bin/false\n")
+    (folder / "harmless.service").write_text("[Service]\nType=forking\nExecStart=-/bin/false\n")
     assert main(["start", "broken"]) == 1
     assert main(["start", "absent"]) == 1
-    assert main(["start", "mended"]) == 0
+    assert main(["start", "harmless"]) == 0
 
 
 def test_a_file_s_words_are_filled_in(folder: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ WORDS = {
     "freeipa": r"(?i:freeipa-tree|\bipa-server|ipa-pwd)",
     "krb5": r"(?i:krb5|kerberos|krbload|kdc)",
     "openldap": r"(?i:openldap|\bslapd\.conf)",
+    "samba": r"(?i:samba|smb\.conf|domain controller)",
 }
 
 

@@ -10,6 +10,7 @@ from dsharness.products.published_claims import (
     MixesSchemes,
     NamesCommit,
     PortLimit,
+    Ratios,
     SetsRounds,
     ToolLimit,
 )
@@ -20,6 +21,7 @@ from dsresults.compare.trial_claims import (
     CulpritFigures,
     NamedCommit,
     PortFigures,
+    RatioFigures,
     ToolFigures,
     ToolRate,
 )
@@ -182,3 +184,15 @@ def test_a_tool_is_compared_with_its_fewest_workers() -> None:
     missing = judge(asked, [ToolFigures(arm="r", missing="no module named locust")])
     assert missing.verdict == "not testable here"
     assert missing.answer == "No module named locust."
+
+
+def test_what_an_experiment_divides_is_judged_case_by_case() -> None:
+    figures = RatioFigures(what="rates", axis="the load", ratios={"bind": 1.5, "search": 0.9})
+    at_least = Ratios(how="ratios", at_least=1.2)
+    mixed = judge(at_least, [figures])
+    assert (mixed.verdict, mixed.axis) == ("depends on", "the load")
+    assert (mixed.flips, mixed.ours) == (("holds for bind",), "bind: 1.50, search: 0.900")
+    assert judge(Ratios(how="ratios", at_most=2), [figures]).verdict == "reproduced"
+    assert judge(Ratios(how="ratios", at_least=2), [figures]).verdict == "not reproduced"
+    none = RatioFigures(what="rates", axis="the load", ratios={}, failed=("no valid run",))
+    assert judge(at_least, [none]).verdict == "inconclusive"

@@ -61,8 +61,12 @@ class Site:
     user_password: str = "dsbisect-user"  # noqa: S105 - likewise
     realm: str | None = None  # users are principals of this realm
 
+    def named_dn(self, name: str) -> str:
+        """The entry of a user of that name."""
+        return f"uid={name},{self.people}"
+
     def user_dn(self, number: int) -> str:
-        return f"uid={user_name(number)},{self.people}"
+        return self.named_dn(user_name(number))
 
     def user(self, number: int) -> LdapUser:
         return LdapUser(dn=self.user_dn(number), password=self.user_password)

@@ -23,6 +23,7 @@ from dsharness.model import (
     Facts,
     LdapTransport,
     Settings,
+    UserEntries,
 )
 from dsharness.model.stored_password import parse_stored, stored_in
 from dsharness.progress import Progress
@@ -68,10 +69,10 @@ class ImportTask:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnDirectory(LdapEndpoint):
-    """One that the lab made: asked over a socket that no load uses."""
+    """One that the lab made: asked over a socket that no load uses, if it has one."""
 
     users: Site
-    socket: Path
+    socket: Path | None = None
     secure_port: int | None = None  # where it encrypts from the first byte, if it has keys
     import_task: ImportTask | None = None
 
@@ -79,10 +80,10 @@ class OwnDirectory(LdapEndpoint):
 class DirectorySystem(BoxedServer):
     """The part of a driver that is the same for all directory servers."""
 
-    protocol: ClassVar[str] = "ldap"
+    protocols: ClassVar[frozenset[str]] = frozenset({"ldap"})
     options: ClassVar[frozenset[str]] = frozenset({PASSWORD_SCHEME, DESCRIPTORS})
     own_descriptors: ClassVar[int | None] = None  # that settings leave it; None: all it may have
-    offers: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAPI})
+    offers: ClassVar[frozenset[str]] = frozenset({LdapTransport.LDAPI, UserEntries.PEOPLE})
     content: ClassVar[type[Content]] = DirectoryContent
     parts: ClassVar[tuple[Part, ...]] = (STORED,)
     site: ClassVar[Site]
@@ -326,8 +327,8 @@ def hashed(content: DirectoryContent) -> int:
 
 def socket_of(endpoint: Endpoint) -> Path:
     """The socket that the lab asks its own directory over."""
-    if not isinstance(endpoint, OwnDirectory):
-        raise InstanceError(f"what answers on port {endpoint.port} is not a directory of the lab")
+    if not isinstance(endpoint, OwnDirectory) or endpoint.socket is None:
+        raise InstanceError(f"what answers on port {endpoint.port} has no socket that the lab asks")
     return endpoint.socket
 
 

@@ -30,7 +30,7 @@ from dsharness.systems.ldap.directory import (
     open_connection,
     reached,
 )
-from dsharness.systems.ldap.directory_system import SOCKET_NAME, OwnDirectory
+from dsharness.systems.ldap.directory_system import SOCKET_NAME, socket_of
 from dsharness.systems.readiness import shared_folder
 from dsharness.systems.system import ENDED_NAME, SHARED_FOLDER, Endpoint
 from dsproducts.dirsrv.dirsrv import CONFIG_FOLDER, PID_FILE, Dirsrv
@@ -104,10 +104,8 @@ class TlsServer(Dirsrv):
     tls: ClassVar[bool] = True
 
     def ready(self, endpoint: Endpoint) -> bool:
-        if not isinstance(endpoint, OwnDirectory):
-            return False
         try:
-            connection = reached(endpoint.socket, limit_s=ANSWER_S)
+            connection = reached(socket_of(endpoint), limit_s=ANSWER_S)
         except InstanceError:
             return False
         try:
