@@ -11,6 +11,7 @@ from dsbisect.open_campaigns import OpenCampaigns
 from dsbisect.rows_study import RowsAsked, row_lab
 from dsharness.content_key import content_key
 from dsharness.errors import InstanceError
+from dsharness.matrix import find_settings
 from dsharness.measure.golden_state import Golden
 from dsharness.model import (
     DECIDER,
@@ -47,6 +48,9 @@ class StoredSupply(ArmSupply):
     def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
         del progress
         arm = self.arms[candidate]
+        if arm.settings is not None:
+            settings = find_settings(self.matrix, arm.settings)
+            return Seed(content=common.content, settings=settings)
         if arm.scheme is None:
             return common
         if arm.rounds is None:

@@ -104,10 +104,11 @@ def _known_to(users: Git, base: str) -> str:
 
 
 def _release_tags(number: str) -> list[str]:
-    """Return what the tag of such a release would be called, by what is known of each product."""
+    """Return what the tag of such a release may be called, by what is known of each product."""
     facts = (source_facts(name) for name in product_ids())
     patterns = {fact.release_tags for fact in facts if fact} - {"*"}
-    return sorted(pattern.replace("*", number) for pattern in patterns)
+    spelled = {number, number.replace(".", "-")}  # of 4.12.4, a tag has 4.12.4 or 4-12-4
+    return sorted(pattern.replace("*", text) for pattern in patterns for text in spelled)
 
 
 def _refs(git: Git) -> dict[str, str]:

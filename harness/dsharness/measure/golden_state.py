@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +20,14 @@ from dsharness.paths import logs_home
 from dsharness.progress import Progress
 from dsharness.systems import SYSTEMS, Endpoint, Seed, System
 from dsharness.systems.readiness import answering, shared_folder, wait_until_ready
+from dsharness.systems.system import CreatedOnce
 
 LABEL_FACTS = "dsbisect.facts"
 
 
 _FACTS = TypeAdapter(Facts)
+REPOSITORY = "localhost/dsbisect/golden"
+_creating: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # by key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,11 @@ def golden_key(image: Image, system: SystemName, seed: Seed) -> str:
     return content_key([image.key, system, SYSTEMS[system].revision, content, settings, *parts])
 
 
+def created_key(image: Image, system: SystemName) -> str:
+    """Return the name of what was created, and not filled yet."""
+    return content_key([image.key, system, SYSTEMS[system].revision, "created"])
+
+
 def golden_state(
     engine: Engine,
     image: Image,
@@ -56,12 +66,12 @@ def golden_state(
 ) -> Golden:
     """Return the cached state, or one made now."""
     key = golden_key(image, system, seed)
-    reference = f"localhost/dsbisect/golden:{key}"
+    reference = f"{REPOSITORY}:{key}"
     facts = _recall(engine, reference)
     if facts is None:
         maker = _Maker(
             engine=engine,
-            system=SYSTEMS[system],
+            name=system,
             image=image,
             seed=seed,
             log=logs_home() / "golden" / f"{image.candidate_id}-{seed.settings.id}-{key}.log",
@@ -80,16 +90,22 @@ def _recall(engine: Engine, reference: str) -> Facts | None:
 @dataclass(frozen=True, kw_only=True)
 class _Maker:
     engine: Engine
-    system: System
+    name: SystemName
     image: Image
     seed: Seed
     log: Path
     progress: Progress
 
+    @property
+    def system(self) -> System:
+        return SYSTEMS[self.name]
+
     def make(self, reference: str, key: str, *, keep: bool) -> Facts:
-        with shared_folder() as shared, self._container(shared, keep=keep) as box:
-            self.progress(self.system.creating)
-            self.system.create(box, self.seed)
+        created = self._created(keep=keep) if isinstance(self.system, CreatedOnce) else None
+        begin = created or self.image.reference
+        with shared_folder() as shared, self._container(begin, shared, keep=keep) as box:
+            if created is None:
+                self._create(box)
             endpoint = self._started(box, shared)
             with answering(box, shared, self.system):
                 self.system.fill(endpoint, self.seed, self.progress)
@@ -97,21 +113,42 @@ class _Maker:
                 self.system.fill_stopped(box, self.seed, self.progress)
                 facts = self._checked(box, shared)
             self.progress("keeping the golden state")
-            labels = {
-                "dsbisect": "1",
-                "dsbisect.kind": "golden",
-                "dsbisect.row": self.image.candidate_id,
-                "dsbisect.key": key,
-                LABEL_FACTS: json.dumps(facts),
-            }
-            box.commit(reference, labels)
+            box.commit(reference, self._labels(key, facts))
         return facts
 
+    def _created(self, *, keep: bool) -> str:
+        """Return what states of any content begin with: found, or made once by those that wait."""
+        key = created_key(self.image, self.name)
+        reference = f"{REPOSITORY}:{key}"
+        with _creating[key]:
+            if _recall(self.engine, reference) is None:
+                with (
+                    shared_folder() as shared,
+                    self._container(self.image.reference, shared, keep=keep) as box,
+                ):
+                    self._create(box)
+                    self.progress("keeping what was created")
+                    box.commit(reference, self._labels(key, {}))
+        return reference
+
+    def _create(self, box: Container) -> None:
+        self.progress(self.system.creating)
+        self.system.create(box, self.seed)
+
+    def _labels(self, key: str, facts: Facts) -> dict[str, str]:
+        return {
+            "dsbisect": "1",
+            "dsbisect.kind": "golden",
+            "dsbisect.row": self.image.candidate_id,
+            "dsbisect.key": key,
+            LABEL_FACTS: json.dumps(facts),
+        }
+
     @contextmanager
-    def _container(self, shared: Path, *, keep: bool) -> Iterator[Container]:
+    def _container(self, begin: str, shared: Path, *, keep: bool) -> Iterator[Container]:
         with running(
             self.engine,
-            self.image.reference,
+            begin,
             *self.system.idle_command(),
             purpose=f"make-{self.image.candidate_id}",
             log=self.log,

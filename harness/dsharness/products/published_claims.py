@@ -35,15 +35,18 @@ class Arm(Value):
     rounds: PositiveInt | None = Field(
         default=None, description="of that scheme, in passwords that were hashed before"
     )
+    settings: Identifier | None = Field(default=None, description="of the matrix, for its server")
 
     @property
     def name(self) -> str:
-        parts = (self.row, (self.scheme or "").lower().replace("_", "."), self.rounds)
+        scheme = (self.scheme or "").lower().replace("_", ".")
+        parts = (self.row, scheme, self.rounds, self.settings)
         return "-".join(str(part) for part in parts if part)
 
     def __str__(self) -> str:
         rounds = f", {self.rounds:,} rounds" if self.rounds else ""
-        return f"{self.row} with {self.scheme}{rounds}" if self.scheme else self.row
+        server = f"{self.row} ({self.settings})" if self.settings else self.row
+        return f"{server} with {self.scheme}{rounds}" if self.scheme else server
 
 
 class MeasurementBase(Value):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import Field
 
@@ -181,6 +181,16 @@ class System(Protocol):
     def error_log(self) -> str:
         """Path inside the container of the server's own log."""
         ...
+
+
+@runtime_checkable
+class CreatedOnce(Protocol):
+    """What a system also has if ``create`` takes minutes, and looks at nothing of its seed.
+
+    What it made is kept, and states of any content and settings begin with that.
+    """
+
+    created_once: ClassVar[Literal[True]]
 
 
 @runtime_checkable

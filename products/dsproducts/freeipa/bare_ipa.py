@@ -9,7 +9,7 @@ authority that is made for it, as its installer allows. Everything else is FreeI
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from dsharness.containers.container import Container, Options
 from dsharness.systems.system import SHARED_FOLDER, Seed
@@ -61,6 +61,7 @@ class BareIpa(IpaDirectory):
 
     revision: ClassVar[int] = 1
     creating: ClassVar[str] = "installing FreeIPA, which takes 2 to 5 minutes"
+    created_once: ClassVar[Literal[True]] = True
 
     def making(self, shared: Path) -> Options:
         return Options(

@@ -10,21 +10,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import pytest
 from benches import connected, image_of
 from turns import turn_of
 
+from dsharness.containers.container import Container
 from dsharness.containers.engine import Engine
 from dsharness.errors import InstanceError
 from dsharness.machine.host import available_cpus, machine_now, share_cpus
-from dsharness.measure.golden_state import golden_state
+from dsharness.measure.golden_state import REPOSITORY, Golden, created_key, golden_state
 from dsharness.measure.instance import serve
 from dsharness.measure.sample import PROCEDURE, bench, take_sample
 from dsharness.model import DirectoryContent, Image, LdcltWorkload, Procedure, Settings
 from dsharness.process.deadline import Deadline
-from dsharness.systems import Seed
+from dsharness.systems import SYSTEMS, Seed
 from dsimages.buildah import Recipe, Workshop, build, labels_of, untag
+from dsproducts.dirsrv.dirsrv import Dirsrv
 
 CONTEXT = Path(__file__).with_name("freeipa")
 ROW = "debian-12"
@@ -106,3 +109,38 @@ def test_an_installation_that_fails_shows_its_last_words(
     assert "CA did not start" in caught.value.log.read_text(encoding="utf-8")
     left = engine.must("ps", "--all", "--filter", "name=make-freeipa-fails", "--quiet")
     assert left == "", "the container is gone"
+
+
+class CreatedOnce(Dirsrv):
+    """389-ds, as if its creation took as long as FreeIPA's."""
+
+    created_once: ClassVar[Literal[True]] = True
+    creations: ClassVar[list[Seed]] = []
+
+    def create(self, box: Container, seed: Seed) -> None:
+        self.creations.append(seed)
+        super().create(box, seed)
+
+
+def test_what_is_created_once_serves_states_of_any_content(
+    engine: Engine, plain: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SYSTEMS._made, "created-once", CreatedOnce())
+    image = plain.model_copy(update={"key": f"{plain.key}-{time.time_ns()}"})
+    made: list[Golden] = []
+    try:
+        for users in (20, 30):
+            seed = Seed(content=DirectoryContent(number=users), settings=Settings(id="default"))
+            made.append(golden_state(engine, image, "created-once", seed, progress=print))
+        cpus = share_cpus(available_cpus(), can_pin=engine.pins_cpus)
+        with serve(engine, made[1], cpus) as instance, connected(instance) as directory:
+            directory.check_user(29)
+    finally:
+        labels = f"label=dsbisect.row={image.candidate_id}"
+        names = {golden.reference for golden in made}
+        created = f"{REPOSITORY}:{created_key(image, 'created-once')}"
+        assert created in engine.images("--filter", labels, "--format", "{{.Repository}}:{{.Tag}}")
+        for name in (*names, created):
+            untag(engine, name)
+    assert len(CreatedOnce.creations) == 1
+    assert len(names) == 2

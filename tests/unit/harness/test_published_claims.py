@@ -21,6 +21,7 @@ STUDY = (
     "boundary", "culprit", "rate-3x", "latency-20x", "cpu", "os-innocent", "rounds-equal",
     "scheme-order", "rehash-needed", "per-user-scheme", "rounds-100k", "port-limit", "ad-rst",
     "fixed-3000", "tool-bottleneck", "samba-idle-cpu",
+    "ipa-rate-3x", "ipa-cpu", "ipa-rehash-needed",
 )  # fmt: skip
 
 
