@@ -9,8 +9,8 @@ from __future__ import annotations
 import shlex
 import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from dsbisect.compared_sources import PULL, ComparedSides
 from dsbisect.comparison_question import Compare
@@ -122,7 +122,8 @@ def labs_of(judged: Sequence[Judged]) -> Iterator[tuple[Judged, ...]]:
 def play_compare(study: Compare, lab: Lab) -> ComparedLoads:
     """Measure each load until it is told."""
     sides = lab.seen(SIDES, ComparedSides, lambda machine: _sides(study, machine.scene))
-    return ComparePlay(study=study, lab=lab, sides=sides).answer()
+    suite = suite_of(study, lab.scene)
+    return ComparePlay(study=study, lab=lab, sides=sides, suite=suite).answer()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,10 +133,7 @@ class ComparePlay:
     study: Compare
     lab: Lab
     sides: ComparedSides
-
-    @cached_property
-    def suite(self) -> tuple[Judged, ...]:
-        return suite_of(self.study, self.lab.scene)
+    suite: tuple[Judged, ...]
 
     @property
     def looks(self) -> int:
@@ -149,15 +147,11 @@ class ComparePlay:
         told: dict[Judged, ComparedLoad] = {}
         moments: list[str] = []
         for group in groups:
-            loads = (row.load for row in group)
-            part = LabPart(
-                rows=names, settings=_settings(self.study, scene), metric=group[0].metrics[0]
-            )
-            with self.lab.rows(self.study, *loads, part=part) as runs:
+            with self.opened(group) as runs:
                 if not told and (self.study.repository or set(names) <= set(runs.failures)):
                     runs.refuse_failed()  # it fails in every lab
                 for row in group:
-                    told[row], samples = self._told(runs, row)
+                    told[row], samples = self.told(runs, row)
                     moments += [sample.started_at for sample in samples]
         compared = ComparedLoads(
             first=self.sides.titles[0],
@@ -173,7 +167,17 @@ class ComparePlay:
         command = next_command(self.study, scene.matrix, worst, names) if worst else ""
         return compared.model_copy(update={"next_command": command})
 
-    def _told(self, runs: Runs, judged: Judged) -> tuple[ComparedLoad, list[Sample]]:
+    def opened(self, group: Sequence[Judged]) -> AbstractContextManager[Runs]:
+        """Prepare both for loads that share a lab."""
+        part = LabPart(
+            rows=self.sides.names,
+            settings=_settings(self.study, self.lab.scene),
+            metric=group[0].metrics[0],
+        )
+        return self.lab.rows(self.study, *(row.load for row in group), part=part)
+
+    def told(self, runs: Runs, judged: Judged) -> tuple[ComparedLoad, list[Sample]]:
+        """What is said of one load, and the runs that it rests on."""
         load, (decider, *others) = judged.load, judged.metrics
         compared = ComparedLoad(workload_id=load.named, title=load.title, metric=decider)
         if runs.failures:
@@ -194,11 +198,11 @@ class ComparePlay:
         boundaries = [
             _judged_by(replace(question, metric=metric), search, history) for metric in others
         ]
-        before, after = (_usable(samples, name) for name in self.sides.names)
+        before, after = (usable(samples, name) for name in self.sides.names)
         answer = {
             "boundary": campaign.boundary,
-            "before": _median(before, shown_by(decider)),
-            "after": _median(after, shown_by(decider)),
+            "before": median(before, shown_by(decider)),
+            "after": median(after, shown_by(decider)),
             "runs": min(len(before), len(after)),
             "also": tuple(boundary for boundary in boundaries if boundary and boundary.found),
         }
@@ -256,11 +260,13 @@ def _judged_by(question: Question, search: Bayes, history: History) -> Boundary 
     return step.boundary if isinstance(step, Answer) else None
 
 
-def _usable(samples: Sequence[Sample], name: str) -> list[Sample]:
+def usable(samples: Sequence[Sample], name: str) -> list[Sample]:
+    """Return the runs of one of both that count."""
     return [sample for sample in samples if sample.valid and sample.candidate_id == name]
 
 
-def _median(samples: Sequence[Sample], metric: str) -> float | None:
+def median(samples: Sequence[Sample], metric: str) -> float | None:
+    """Return that of the runs which this metric can use; None where it has none."""
     values = [
         value
         for sample in METRICS[metric].telling(samples)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dsbisect.capacity import Counts, is_valid
+from dsbisect.earlier_runs import begin_with_earlier
 from dsharness.errors import CandidateError, InconclusiveError
 from dsharness.machine.host import session_id
 from dsharness.measure.gate import is_fed
@@ -128,7 +129,8 @@ class OpenCampaigns:
     ) -> list[Campaign]:
         """One campaign for each question; answers of an interrupted run are kept.
 
-        ``once``: whatever is answered already is not asked again.
+        ``once``: whatever is answered already is not asked again, and runs that another answer
+        took, which had to be more or less sure, count.
         """
         campaigns: list[Campaign] = []
         for number, (_, workload) in enumerate(questions):
@@ -154,8 +156,10 @@ class OpenCampaigns:
                 self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
                 self.watcher.answered(earlier.boundary)
                 campaigns.append(earlier)
-            else:
-                campaigns.append(order.run(self.watcher))
+                continue
+            if once and not order.unfinished:
+                begin_with_earlier(order)
+            campaigns.append(order.run(self.watcher))
         self.campaigns.extend(campaign.id for campaign in campaigns)
         return campaigns
 

@@ -318,7 +318,7 @@ class CampaignOrder:
 
 
 def _run(order: CampaignOrder, listener: Listener, lease: Lease) -> Campaign:
-    campaign = order.unfinished or _begun(order)
+    campaign = order.unfinished or begun(order)
     order.store.settle_turns(campaign.id, {order.lab.setup.machine.id})  # an earlier process's
     record = CampaignState.of(campaign, order.store, lease)
     search = order.search
@@ -343,7 +343,7 @@ def _run(order: CampaignOrder, listener: Listener, lease: Lease) -> Campaign:
     return campaign.model_copy(update={"boundary": boundary, "finished_at": finished_at})
 
 
-def _begun(order: CampaignOrder) -> Campaign:
+def begun(order: CampaignOrder) -> Campaign:
     """A new campaign, stored before its first turn."""
     question = order.question
     campaign = Campaign(

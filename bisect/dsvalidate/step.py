@@ -17,15 +17,21 @@ from typing import Protocol, Self
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.content_key import content_key
-from dsharness.errors import BuildError, CandidateError, EditError, InstanceError
+from dsharness.errors import (
+    BuildError,
+    CandidateError,
+    EditError,
+    InconclusiveError,
+    InstanceError,
+)
 from dsharness.model import Value
 from dsharness.process.command import atomic_write, go_on, stop_all
 from dsvalidate.check import Check, Gate, Status
 
 Procedures = tuple[str, ...]  # modules and packages outside this one, by name
 # How a server is made, filled and asked; what changes the packages of a running system; and how
-# samples are taken, judged, computed and paired. Engines and builds are left out: both sides get
-# the same engine, and a build is named by what it is.
+# samples are taken, judged and compared. Engines and builds are left out: both sides get the same
+# engine, and a build is named by what it is.
 SERVED: Procedures = ("dsharness.systems",)
 INSTALLED: Procedures = (*SERVED, "dsbuilds.libexec")
 MEASURED: Procedures = (
@@ -35,7 +41,11 @@ MEASURED: Procedures = (
     "dsharness.measure",
     "dslab",
     "dsresults.compare",
-    "dssearch.planner",
+    "dssearch",
+    "dsbisect.compare_study",
+    "dsbisect.leak_step",
+    "dsbisect.open_campaigns",
+    "dsbisect.speed_gate",
 )
 OWN = "dsvalidate"
 # What only writes an answer down finds nothing.
@@ -312,11 +322,11 @@ def _run(
 def _ran(step: Step) -> KeptStep:
     try:
         return KeptStep(checks=tuple(step.run()))
-    except CandidateError as error:
+    except (CandidateError, InconclusiveError) as error:
         return KeptStep(checks=(_of_error(step.gate, step.name, error),))
 
 
-def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
+def _of_error(gate: Gate, name: str, error: CandidateError | InconclusiveError) -> Check:
     """Fail for what was wrong with the change; what may have been the lab leaves it open."""
     passing = isinstance(error, UnbuildableError) and not error.lasting
     fault = isinstance(error, EditError | BuildError) and not passing
@@ -331,7 +341,7 @@ def _of_error(gate: Gate, name: str, error: CandidateError) -> Check:
     )
 
 
-def _advice(error: CandidateError) -> str:
+def _advice(error: CandidateError | InconclusiveError) -> str:
     if isinstance(error, UnbuildableError) and error.lasting:
         return "correct what the build says; the log has all of it"
     return error.hint or "read the log, then give the same command again"

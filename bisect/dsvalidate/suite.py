@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
 
 from dsharness.containers.container import Container, running
-from dsharness.model import Image, SystemName
+from dsharness.model import Image, Settings, SystemName, Workload
 from dsharness.paths import logs_home
 from dsharness.systems import System
 from dsharness.systems.readiness import shared_folder, wait_until_ready
 from dsharness.systems.system import Endpoint
 from dsvalidate.check import Check
-from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
 
@@ -109,6 +108,27 @@ def service_box(
             )
         )
         yield ServiceBox(box=box, shared=shared, began_at=began_at)
+
+
+GIVE_MORE = (
+    "give --max-runs a larger number, or free the machine of other work; it goes on from here"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedQuestion:
+    """Two sides, the workloads that they are compared under, and how sure it has to be."""
+
+    sides: Sides
+    tools: StepTools
+    workloads: tuple[Workload, ...]
+    settings: Settings
+    margin_pct: float  # what is slower by less is not worse
+    max_pairs: int  # of runs of each workload
+    alone: Callable[[], object]  # returns when nothing else of the validation is at work
+
+
+SpeedSteps = Callable[[SpeedQuestion], Sequence[Step]]  # how the workloads are compared
 
 
 class Suite(Protocol):

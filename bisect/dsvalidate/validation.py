@@ -28,13 +28,12 @@ from dsharness.systems import answers
 from dslab.lab_conditions import default_workloads
 from dslab.watcher import Watcher
 from dsresults.store import Store
-from dsvalidate import builds_gate, installs_gate, performs_gate, safe_gate, works_gate
+from dsvalidate import builds_gate, installs_gate, safe_gate, works_gate
 from dsvalidate.check import PackageFile, Validation
 from dsvalidate.package_files import check_given
-from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Background, KeptSteps, Step, StepListener, run_steps
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, made_sides, stock_image
-from dsvalidate.suite import Suite
+from dsvalidate.suite import SpeedQuestion, SpeedSteps, Suite
 
 
 def suite_of(row: Row) -> Suite | None:
@@ -147,6 +146,7 @@ def validate(
     store: Store,
     listener: ValidationListener,
     command: str,
+    speed_steps: SpeedSteps,
 ) -> Validated:
     """Build the packages and run every step; the answer is stored."""
     started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
@@ -173,11 +173,14 @@ def validate(
             settings=request.settings,
             margin_pct=request.margin_pct,
             max_pairs=request.max_pairs,
-            store=store,
-            watcher=listener,
             alone=background.wait,
         )
-        steps = steps_of(question, evidence_of(folder, sides), accept_weaker=request.accept_weaker)
+        steps = steps_of(
+            question,
+            evidence_of(folder, sides),
+            speed_steps,
+            accept_weaker=request.accept_weaker,
+        )
         return steps, kept_steps(folder, sides)
 
     expected_s = COMMON_S + WORKLOAD_S * len(request.workloads)
@@ -212,7 +215,11 @@ def validate(
 
 
 def steps_of(
-    question: SpeedQuestion, evidence: EvidenceFolder, *, accept_weaker: bool
+    question: SpeedQuestion,
+    evidence: EvidenceFolder,
+    speed_steps: SpeedSteps,
+    *,
+    accept_weaker: bool,
 ) -> tuple[Step, ...]:
     """List what the gates do, in its order; what takes long and rarely decides comes last.
 
@@ -228,7 +235,7 @@ def steps_of(
             *safe_gate.steps(*common, suite, accept_weaker=accept_weaker),
             *suite.performs(question, evidence),
         )
-    steps = (*steps, *performs_gate.steps(question))
+    steps = (*steps, *speed_steps(question))
     return tuple(sorted(steps, key=lambda step: LAST.index(step.name) if step.name in LAST else -1))
 
 

@@ -77,10 +77,13 @@ def check_build(spec: BuildSpec, row: str, *, folder: Path) -> None:
 
 def _check_driver(spec: BuildSpec, row: str) -> None:
     """Refuse a driver that does not take such a source."""
-    takers = TAKERS.get(spec.source.kind)
+    source = spec.source
+    original = isinstance(source, DistributionSource) and source.original
+    kind = "tarball" if original else source.kind
+    takers = TAKERS.get(kind)
     if takers is not None and spec.driver not in takers:
         raise MatrixError(
-            f"{row}: the {spec.driver} driver builds source packages, not a {spec.source.kind}",
+            f"{row}: the {spec.driver} driver builds source packages, not a {kind}",
             hint="source: {kind: distribution} or srpm; a repository: driver tree or rpm",
         )
 

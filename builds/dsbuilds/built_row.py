@@ -23,7 +23,12 @@ from dsbuilds.edits.edit import Patch, promise_of
 from dsbuilds.edits.patch_file import patch_of, user_patches
 from dsbuilds.history.repository import Repository
 from dsbuilds.sources.download import file_of
-from dsbuilds.sources.source_package import SourcePackage, distribution_source, srpm_source
+from dsbuilds.sources.source_package import (
+    SourcePackage,
+    distribution_archive,
+    distribution_source,
+    srpm_source,
+)
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.sources.tar_archive import tarball_tree
 from dsbuilds.toolchains.crate_lock import CRATES_IO
@@ -160,14 +165,20 @@ class BuiltRowMaker:
     def _package(self, workshop: Workshop) -> SourcePackage:
         match self.spec.source:
             case DistributionSource() as wish:
-                package = wish.package or packages_of(self.row).source
                 return distribution_source(
-                    workshop, self.base, package, wish.version, progress=self.progress
+                    workshop,
+                    self.base,
+                    self._source_name(wish),
+                    wish.version,
+                    progress=self.progress,
                 )
             case SrpmSource() as wish:
                 return srpm_source(workshop, self.base, wish)
             case GitSource() | TarballSource():
                 raise AssertionError("refused by check_build")
+
+    def _source_name(self, wish: DistributionSource) -> str:
+        return wish.package or packages_of(self.row).source
 
     def source_tree(self) -> Tree:
         """Return what edits and patches are made for."""
@@ -183,6 +194,16 @@ class BuiltRowMaker:
                 )
             case TarballSource() as archive:
                 return tarball_tree(archive, Deadline.of_work(LIMIT_S))
+            case DistributionSource(original=True) as wish:
+                path = distribution_archive(
+                    self.at,
+                    self.base,
+                    self._source_name(wish),
+                    wish.version,
+                    progress=self.progress,
+                )
+                wanted = TarballSource(location=str(path), sha256=wish.sha256)
+                return tarball_tree(wanted, Deadline.of_work(LIMIT_S))
             case DistributionSource() | SrpmSource():
                 workshop = self.at
                 source = self._package(workshop)

@@ -263,11 +263,13 @@ def build_images(
     *,
     relock: bool = False,
     no_cache: bool = False,
+    make_built: Callable[[Row, Progress], Image] | None = None,
     on_progress: Callable[[str, str], None],
 ) -> dict[str, Image | DsbisectError]:
     """Return every row's image or why there is none, two at a time; one failure stops no other row.
 
-    What needs no work is said too.
+    What needs no work is said too. ``make_built`` makes that of a row that is built from source;
+    without it, it is the one of its packages.
     """
     wanted_rows = list(rows)
     outcomes: dict[str, Image | DsbisectError] = {}
@@ -281,7 +283,12 @@ def build_images(
             worked = True
             on_progress(row.id, news)
 
-        image = build_image(engine, matrix, row, relock=relock, no_cache=no_cache, on_progress=show)
+        if row.build is not None and make_built is not None:
+            image = make_built(row, show)
+        else:
+            image = build_image(
+                engine, matrix, row, relock=relock, no_cache=no_cache, on_progress=show
+            )
         if not worked:
             on_progress(row.id, "image exists already")
         return image

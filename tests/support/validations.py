@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from shipped import MATRIX
 from watchers import RecordingWatcher
 
+from dsbisect.speed_gate import speed_steps
 from dsharness.containers.engine import Engine
 from dsharness.model import Build, DriverName, Image, Provenance, Row
+from dsresults.store import Store
 from dsvalidate.check import Check, Gate
-from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, made_sides, stock_image
+from dsvalidate.suite import SpeedQuestion
 from dsvalidate.validation import steps_of
 
 ENGINE = Engine(
@@ -80,12 +83,21 @@ def sides_of(**changes: Any) -> Sides:
 
 
 def question_of(sides: Sides, tools: StepTools, **changes: Any) -> SpeedQuestion:
-    """``store`` is what a test gives that measures."""
     known: dict[str, Any] = {
         "workloads": MATRIX.workloads[:1], "settings": MATRIX.settings[0], "margin_pct": 2.0,
-        "max_pairs": 24, "store": None, "watcher": RecordingWatcher(), "alone": lambda: None,
+        "max_pairs": 24, "alone": lambda: None,
     }  # fmt: skip
     return SpeedQuestion(sides=sides, tools=tools, **(known | changes))
+
+
+def steps_in(
+    question: SpeedQuestion, folder: Path, *, accept_weaker: bool = False
+) -> dict[str, Step]:
+    """By name; those that need a laboratory cannot be run."""
+    speed = partial(speed_steps, store=cast("Store", None), watcher=RecordingWatcher())
+    evidence = EvidenceFolder(folder=folder)
+    steps = steps_of(question, evidence, speed, accept_weaker=accept_weaker)
+    return {step.name: step for step in steps}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +111,7 @@ class Tried:
     def steps(self, *, accept_weaker: bool = False) -> dict[str, Step]:
         """By name; those that need a laboratory cannot be run."""
         question = question_of(self.sides, self.tools, max_pairs=40)
-        steps = steps_of(question, self.evidence, accept_weaker=accept_weaker)
-        return {step.name: step for step in steps}
+        return steps_in(question, self.evidence.folder, accept_weaker=accept_weaker)
 
     def found(self, *names: str, accept_weaker: bool = False) -> dict[str, Check]:
         """The checks of these steps, by name."""

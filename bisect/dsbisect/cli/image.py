@@ -39,6 +39,8 @@ def build(
     Example: dsbisect image build debian-12 debian-13 --relock
     """
     from dsbisect.cli.shown_output import shown_console
+    from dsbuilds.build_request import check_rows
+    from dsbuilds.built_row import row_image
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import load_matrix
     from dsharness.model import Image
@@ -46,12 +48,17 @@ def build(
 
     checked = load_matrix(matrix)
     chosen_rows = _rows(checked, rows)
+    check_rows(checked, chosen_rows)
+    engine = detect()
     results = build_images(
-        detect(),
+        engine,
         checked,
         chosen_rows,
         relock=relock,
         no_cache=no_cache,
+        make_built=lambda row, progress: row_image(
+            engine, checked, row, relock=relock, on_progress=progress
+        ),
         on_progress=lambda row, news: typer.echo(f"{row}: {news}", err=True),
     )
     if as_json:

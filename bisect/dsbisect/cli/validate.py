@@ -50,7 +50,7 @@ def validate(  # noqa: PLR0913 - each is an option
     margin: Annotated[
         float,
         typer.Option(
-            "--margin", metavar="PCT", min=0.1, help="Slower by less than this is not worse."
+            "--margin", metavar="PCT", min=1.0, help="Slower by less than this is not worse."
         ),
     ] = 2.0,
     max_runs: Annotated[
@@ -108,7 +108,10 @@ def validate(  # noqa: PLR0913 - each is an option
     )
     check_request(request)
 
+    from functools import partial
+
     from dsbisect.cli.search_progress import ValidationWatch
+    from dsbisect.speed_gate import speed_steps
     from dsharness.containers.engine_probe import detect
     from dsresults.report import default_folder
     from dsresults.store import Store
@@ -121,7 +124,12 @@ def validate(  # noqa: PLR0913 - each is an option
     engine = detect()
     with Store.open(store) as opened, ValidationWatch() as watch:
         validated = run(
-            request, engine=engine, store=opened, listener=watch, command=given_command()
+            request,
+            engine=engine,
+            store=opened,
+            listener=watch,
+            command=given_command(),
+            speed_steps=partial(speed_steps, store=opened, watcher=watch),
         )
     validation = validated.validation
     folder = output or default_folder(f"{validation.row}-validated")

@@ -44,7 +44,7 @@ from dsimages.file_lock import exclusive, first_free
 
 SCRIPT_NAME = "build-tree"  # in the product's folder
 REVISION = 2  # raise when a build of the same source comes out differently
-SERVER = "opt/*/sbin"
+SERVER = "**/sbin"  # below a folder that the image takes
 SLOTS = 2  # of a toolchain
 SLOT_WAIT_S = 7200.0
 
@@ -158,8 +158,14 @@ class _Making:
             output = self._run(progress)
         if output is not None:
             raise unbuildable(output, self.log)
-        copy_output(self.slot / "build", "install", target=target)
-        if not any(target.glob(SERVER)):
+        folders = facts_of(self.order.tree.listing()).installed
+        copy_output(
+            self.slot / "build",
+            "install",
+            target=target,
+            keep=lambda entry: entry.path.startswith(tuple(f"{name}/" for name in folders)),
+        )
+        if not any(path for name in folders for path in (target / name).glob(SERVER)):
             raise UnbuildableError("unbuildable: it installed no server", log=self.log)
 
     def _totals(self) -> Totals:

@@ -30,7 +30,7 @@ from dsimages.containerfile import LIBEXEC
 
 SCRIPTS = Path(__file__).parents[1] / "libexec"
 INSIDE = "/usr/libexec/dsbisect-build"
-TREE = "/opt"
+TREE = "/mnt"  # where its libraries are looked at: nothing of the system is hidden
 LIBRARIES_LIMIT_S = 600.0
 NAME, VERSION = TypeAdapter[str](PackageName), TypeAdapter[str](PackageVersion)
 
@@ -68,7 +68,7 @@ def _ask(
     engine: Engine, image: str, script: str, *args: str, tree: Path | None = None, log: Path
 ) -> str:
     volumes = [(SCRIPTS / script, f"{INSIDE}/{script}", "ro")]
-    volumes += [(tree / TREE.lstrip("/"), TREE, "ro")] if tree else []
+    volumes += [(tree, TREE, "ro")] if tree else []
     options = Options(volumes=tuple(volumes), extra=("--read-only",))
     with running(engine, image, purpose="libraries", log=log, options=options) as box:
         return box.must(f"{INSIDE}/{script}", *args, what="list a build's libraries")
@@ -119,7 +119,7 @@ def _extended(
 
 REVISION = 2
 LIMIT_S = 600.0
-TEXT = "ARG BASE\nFROM ${BASE}\nCOPY opt /opt\n"
+TEXT = "ARG BASE\nFROM ${BASE}\n"
 
 
 def layered(
@@ -139,8 +139,9 @@ def layered(
     def make(reference: str) -> None:
         install = Path(tree_build.folder) / "install"
         base_image = runtime_for(engine, install, toolset, progress)
+        folders = sorted(install.iterdir())
         recipe = Recipe(
-            text=TEXT,
+            text=TEXT + "".join(f"COPY {path.name} /{path.name}\n" for path in folders),
             base=base_image.reference,
             reference=reference,
             labels=labels_of("built", row=base_image.candidate_id, key=key, build=tree_build.key),

@@ -49,6 +49,7 @@ INSIDE = "/usr/libexec/dsbisect-build"
 # apt keeps its lists as its own user, in folders that are closed to others.
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
 LIMIT_S = 600.0
+ORIGINAL = re.compile(r"\.orig\.tar\.\w+$")
 GONE = re.compile(r"\b404\b")
 
 
@@ -61,6 +62,21 @@ def distribution_source(
     """
     folder = _fetched(workshop, image, package, wish, progress)
     return dsc_package(folder, image.candidate_id)
+
+
+def distribution_archive(
+    workshop: Workshop, image: Image, package: str, wish: str | None, *, progress: Progress
+) -> Path:
+    """Return upstream's archive in the source package: nothing else of it is asked for."""
+    folder = _fetched(workshop, image, package, wish, progress, "--tar-only")
+    archives = [path for path in folder.iterdir() if ORIGINAL.search(path.name)]
+    if len(archives) != 1:
+        raise SourceError(
+            f"the source {package} of {image.candidate_id} has {len(archives)} archives of "
+            "upstream, not one",
+            hint="name a tarball or a repository instead",
+        )
+    return archives[0]
 
 
 def dsc_package(folder: Path, where: str) -> SourcePackage:
@@ -79,7 +95,12 @@ def dsc_package(folder: Path, where: str) -> SourcePackage:
 
 
 def _fetched(
-    workshop: Workshop, image: Image, package: str, wish: str | None, progress: Progress
+    workshop: Workshop,
+    image: Image,
+    package: str,
+    wish: str | None,
+    progress: Progress,
+    *options: str,
 ) -> Path:
     volumes = tuple(
         (LIBEXEC / name, f"{INSIDE}/{name}", "ro") for name in ("list-sources", "fetch-source")
@@ -87,30 +108,36 @@ def _fetched(
 
     def fill(out: Path) -> None:
         progress(f"fetching the source of {package}")
-        options = Options(
+        confined = Options(
             network="host", capabilities=CAPABILITIES, volumes=(*volumes, (out, "/out", "rw"))
         )
         with running(
-            workshop.engine, image.reference, purpose="source", log=workshop.log, options=options
+            workshop.engine, image.reference, purpose="source", log=workshop.log, options=confined
         ) as box:
             limit_s = min(LIMIT_S, workshop.deadline.left_s)
             result = box.execute(f"{INSIDE}/list-sources", package, limit_s=limit_s)
             if not result.ok:
                 raise refusal(result, f"the sources of {image.candidate_id}", workshop.log)
             _first_that_is_there(
-                workshop, box, package, fitting(package, wish, result.stdout), progress
+                workshop, box, package, fitting(package, wish, result.stdout), progress, *options
             )
 
-    return shelved("debian", content_key([image.key, package, wish]), workshop.deadline, fill)
+    key = content_key([image.key, package, wish, *options])
+    return shelved("debian", key, workshop.deadline, fill)
 
 
 def _first_that_is_there(
-    workshop: Workshop, box: Container, package: str, versions: list[str], progress: Progress
+    workshop: Workshop,
+    box: Container,
+    package: str,
+    versions: list[str],
+    progress: Progress,
+    *options: str,
 ) -> None:
     """Use an older one where an archive of old releases lists what it no longer has."""
     for version in versions:
         limit_s = min(LIMIT_S, workshop.deadline.left_s)
-        result = box.execute(f"{INSIDE}/fetch-source", package, version, limit_s=limit_s)
+        result = box.execute(f"{INSIDE}/fetch-source", package, version, *options, limit_s=limit_s)
         if result.ok:
             return
         is_last = version == versions[-1]

@@ -36,6 +36,10 @@ class DistributionSource(Value):
     kind: Literal["distribution"] = "distribution"
     package: PackageName | None = Field(default=None, description="default: of the row's product")
     version: Version | None = Field(default=None, description="upstream or full; default: newest")
+    original: bool = Field(
+        default=False, description="upstream's archive in it alone, without the packager's changes"
+    )
+    sha256: Digest | None = Field(default=None, description="of that archive; with `original`")
 
 
 class SrpmSource(Value):

@@ -133,7 +133,6 @@ CampaignKind = Literal[
     "schemes",
     "explain",
     "compare",
-    "validate",
 ]
 
 

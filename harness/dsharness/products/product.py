@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, PositiveFloat
 from dsharness.model import Facts, Identifier, SystemName, Value
 from dsharness.model.value import PackageName
 
+FolderName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
 Release = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
 FactTest = dict[str, tuple[str | int, ...]]  # a fact's name -> the values it may have
 
@@ -163,6 +164,9 @@ class SourceFacts(Value):
     files: dict[str, str] = Field(
         default_factory=dict,
         description="pattern -> kind; the first that fits counts. All else is the server",
+    )
+    installed: tuple[FolderName, ...] = Field(
+        default=("opt",), description="top folders of what it installs: all that an image takes"
     )
     build_files: tuple[str, ...] = Field(
         default=(), description="patterns of the files that say what a build reads"

@@ -32,10 +32,9 @@ from dsvalidate.installs_gate import (
     upgrade_check,
     upgraded_reference,
 )
-from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.step import Step, judged, server_step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools, stock_packages
-from dsvalidate.suite import Serve, Service, Suite, Volumes, service_box
+from dsvalidate.suite import Serve, Service, SpeedQuestion, Suite, Volumes, service_box
 
 REVISION = 1  # raised when the same image would be filled in another way
 NAMES = 1000

@@ -29,6 +29,9 @@ PID_FILE = f"/run/dirsrv/slapd-{INSTANCE}.pid"
 LOCK_FOLDER = f"/run/lock/dirsrv/slapd-{INSTANCE}"
 SUFFIX = "dc=lab,dc=test"
 POLICY = f"cn=global_policy,cn={REALM},cn=kerberos,{SUFFIX}"
+# Settings take the plugin away that looks at every bind before the directory itself does.
+PASSWORD_PLUGIN, PASSWORD_ENTRY = "ipa-pwd-extop", "cn=ipa_pwd_extop,cn=plugins,cn=config"
+PLUGINS: ns_slapd.Choices = {PASSWORD_PLUGIN: {"on": {}, "off": {"nsslapd-pluginEnabled": "off"}}}
 TEN_YEARS_S = str(10 * 365 * 24 * 3600)
 
 INSTALL_LIMIT_S = 2400.0
@@ -65,6 +68,7 @@ class IpaDirectory(ns_slapd.NsSlapd):
     revision: ClassVar[int] = 3
     pid_file: ClassVar[str] = PID_FILE
     port: ClassVar[int] = 389
+    options: ClassVar[frozenset[str]] = ns_slapd.NsSlapd.options | PLUGINS.keys()
     site: ClassVar[Site] = Site(
         suffix=SUFFIX,
         people=f"cn=users,cn=accounts,{SUFFIX}",
@@ -114,6 +118,7 @@ class IpaDirectory(ns_slapd.NsSlapd):
         super().settle(directory, settings)
         # Passwords set by the manager would expire after 90 days, the golden state with them.
         directory.modify(POLICY, {"krbMaxPwdLife": TEN_YEARS_S})
+        directory.modify(PASSWORD_ENTRY, ns_slapd.chosen(settings, PASSWORD_PLUGIN, PLUGINS))
 
     def error_log(self) -> str:
         return f"/var/log/dirsrv/slapd-{INSTANCE}/errors"
@@ -131,12 +136,14 @@ def boot(*init: str) -> tuple[str, ...]:
     return ("sh", "-c", BOOT, "sh", *init)
 
 
-def install_error(box: Container, why: str, install_log: str) -> InstanceError:
+def install_error(
+    box: Container, why: str, install_log: str, *, systemd_ended: bool = False
+) -> InstanceError:
     """An installation that failed, with its last output."""
     words = box.output() + "\n" + box.tail(install_log)
     box.note(words)
     last = [line for line in words.splitlines() if line.strip()]
-    old = box.engine.cgroups == "v1"
+    old = systemd_ended and box.engine.cgroups == "v1"
     return InstanceError(
         f"the installation of {HOSTNAME} failed: {why}"
         + (f"; its last output: {last[-1].strip()}" if last else ""),
@@ -177,7 +184,7 @@ INSTALL = (
 class FreeIpa(IpaDirectory):
     """The driver of quay.io/freeipa/freeipa-server."""
 
-    creating: ClassVar[str] = "installing FreeIPA, which takes 5 to 10 minutes"
+    creating: ClassVar[str] = "installing FreeIPA, which takes 2 to 10 minutes"
 
     def __init__(self, *, limit_s: float = INSTALL_LIMIT_S, pause_s: float = 3.0) -> None:
         self._limit_s = limit_s
@@ -195,7 +202,7 @@ class FreeIpa(IpaDirectory):
             if output:
                 return int(output) if output.isdigit() else 1
             if not box.running:
-                raise install_error(box, "the container ended", INSTALL_LOG)
+                raise install_error(box, "the container ended", INSTALL_LOG, systemd_ended=True)
             return None
 
         try:
@@ -256,7 +263,7 @@ class AldPro(IpaDirectory):
             if state in {"running", "degraded"}:  # a unit that needs hardware may fail in a box
                 return state
             if not box.running:
-                raise install_error(box, "systemd ended", ALD_LOG)
+                raise install_error(box, "systemd ended", ALD_LOG, systemd_ended=True)
             return None
 
         try:

@@ -48,7 +48,8 @@ LOGS_OFF = {
 # What settings may ask for, by option and value; the first value is what holds without them. A log
 # that turns over has two files of a MiB. Where hashes are upgraded, each bind looks whether the
 # user's is to be made again. In turbo mode a thread keeps a connection that was busy for seconds.
-CHOICES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+Choices = Mapping[str, Mapping[str, Mapping[str, str]]]
+CHOICES: Choices = {
     "access-log": {
         "off": {},
         "on": {"nsslapd-accesslog-logging-enabled": "on"},
@@ -130,8 +131,9 @@ def move_socket(box: Container, config_folder: str) -> None:
     )
 
 
-def _chosen(settings: Settings, option: str) -> Mapping[str, str]:
-    choices = CHOICES[option]
+def chosen(settings: Settings, option: str, of: Choices) -> Mapping[str, str]:
+    """Return what settings ask for of an option; MatrixError for what it does not offer."""
+    choices = of[option]
     choice = settings.options.get(option, next(iter(choices)))
     if choice not in choices:
         raise MatrixError(
@@ -334,7 +336,7 @@ class NsSlapd(DirectorySystem):
         if scheme is not None:
             directory.modify("cn=config", {DEFAULT_SCHEME: scheme})
         for option in CHOICES:
-            directory.modify("cn=config", _chosen(settings, option))
+            directory.modify("cn=config", chosen(settings, option, CHOICES))
         # Its table of connections is made for as many files at its next start.
         files = self.descriptors(settings)
         if files is not None:

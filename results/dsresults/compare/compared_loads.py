@@ -255,15 +255,19 @@ def _table(compared: ComparedLoads) -> Table:
 
 
 def _answer(load: ComparedLoad, margin_pct: float) -> Content:
-    shown = badge(load.word.value, KINDS[load.word])
+    return (badge(load.word.value, KINDS[load.word]), told_of(load, margin_pct))
+
+
+def told_of(load: ComparedLoad, margin_pct: float) -> str:
+    """Return what follows the word of a load: within how much, by how much, or why not."""
     match load.word:
         case Word.SAME:
-            return (shown, f" within {_seen([load], margin_pct):.2g} %")
+            return f" within {_seen([load], margin_pct):.2g} %"
         case Word.UNKNOWN:
             summary = load.boundary.summary if load.boundary else load.why
-            return (shown, f": {summary}" if summary else "")
+            return f": {summary}" if summary else ""
         case _:
-            return (shown, f" {factor_text(load)}")
+            return f" {factor_text(load)}"
 
 
 def _value(load: ComparedLoad, value: float | None) -> str:

@@ -8,11 +8,12 @@ import pytest
 from benches import MATRIX
 from changes import leaking
 from validations import question_of, tools_of, tried
+from watchers import RecordingWatcher
 
+from dsbisect.speed_gate import speed_steps
 from dsharness.containers.engine import Engine
 from dsharness.model import BuildSpec, DriverName, LdcltWorkload
 from dsresults.store import Store
-from dsvalidate import performs_gate
 from dsvalidate.check import Status
 from dsvalidate.step_tools import maker_of, stock_image
 
@@ -35,8 +36,8 @@ def test_a_leak_and_three_per_cent_are_each_seen(engine: Engine, tmp_path: Path)
     patch.write_text(leaking(maker_of(row, stock, tools).source_tree()).text)
     both = tried(ROW, row, tools, tmp_path, stock=stock)
     with Store.open(tmp_path / "store.db") as store:
-        question = question_of(both.sides, tools, workloads=(FEW,), max_pairs=60, store=store)
-        steps = performs_gate.steps(question)
+        question = question_of(both.sides, tools, workloads=(FEW,), max_pairs=60)
+        steps = speed_steps(question, store=store, watcher=RecordingWatcher())
         found = {check.name: check for step in steps for check in step.run()}
     speed = found["speed-few"]
     assert speed.status is Status.FAILED

@@ -37,6 +37,7 @@ USUAL = (
     "debian-12-bind:dns-udp",
     "debian-12-krb5:kerberos-preauth",
     "debian-13:search-groups",
+    pytest.param("freeipa-debian-13:bind-random", marks=pytest.mark.whole),
 )
 ENTRIES = 60  # a state that is quickly filled
 

@@ -78,7 +78,7 @@ def test_what_was_installed_is_measured_alone(engine: Engine, plain: Image, stan
                 sample = take_sample(at, turn_of(workload, campaign_id="c"))
     finally:
         untag(engine, golden.reference)
-    assert "which takes 5 to 10 minutes" in told[0]
+    assert "which takes 2 to 10 minutes" in told[0]
     assert last == {"krbPrincipalName": ["user0000059@LAB.TEST"]}
     assert "systemd" not in first, "nothing but the directory runs"
     assert user == "dirsrv"

@@ -16,6 +16,7 @@ from worlds import World
 from dsbisect.compare_study import labs_of, next_command, suite_of
 from dsbisect.compared_sources import TwoSources
 from dsbisect.comparison_question import Compare
+from dsbisect.study_answers import answered
 from dsbisect.study_lab import Scene
 from dsharness.errors import InstanceError, UsageError
 from dsharness.measure.metrics import METRICS
@@ -248,3 +249,16 @@ def test_two_rows_that_fail_in_the_first_lab_end_it(failing: tuple[str, ...], st
         assert machine.taken == 0
     else:
         assert [load.word for load in study.play(machine).loads] == [Word.UNKNOWN, Word.SAME]
+
+
+def test_runs_count_whatever_margin_was_asked_before(store: Store) -> None:
+    world = World({ROWS[0]: 1, ROWS[1]: 1.04}, noise=0.004)
+    machines = [WorldMachine(store=store, world=world) for _ in range(3)]
+    studies = [compare("bind-one", margin=margin) for margin in (10, 2, 10)]
+    kept = [answered(*pair) for pair in zip(studies, machines, strict=True)]
+    taken = [machine.taken for machine in machines]
+    assert taken[1] < taken[0]
+    assert taken[2] == 0  # told again
+    assert [answer.answer.refused for answer in kept] == [False, True, False]
+    for answer in kept:
+        assert answer.again(store, MATRIX) == answer.answer

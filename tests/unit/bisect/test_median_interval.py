@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsvalidate.performs_gate.margin import EVERYTHING, MarginTest, median_interval
+from dsproducts.dirsrv.validation.median_interval import (
+    EVERYTHING,
+    change_text,
+    median_interval,
+)
 
 LEVEL = 0.95
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=8, max_size=60)
@@ -63,16 +67,15 @@ def test_more_sure_is_never_narrower(values):
 
 
 @pytest.mark.parametrize(
-    ("interval", "word"),
+    ("interval", "text"),
     [
-        ((2.5, 3.5), "worse"),
-        ((-9.0, -2.5), "better"),
-        ((-1.0, 1.0), "same"),
-        ((-5.0, 1.0), "not worse"),
-        ((-1.0, 3.0), "undecided"),
-        ((1.0, 3.0), "undecided"),
-        (EVERYTHING, "undecided"),
+        ((1.0, 2.0), "1.00 to 2.00 % slower"),
+        ((-2.0, -1.0), "1.00 to 2.00 % faster"),
+        ((-1.0, 2.0), "1.00 % faster to 2.00 % slower"),
+        ((900.0, 1000.0), "10.0 to 11.0 times as slow"),
+        ((-90.0, -80.0), "5.00 to 10.0 times as fast"),
+        (EVERYTHING, "not yet known"),
     ],
 )
-def test_what_an_interval_says_at_a_margin(interval, word):
-    assert MarginTest(interval=interval, margin=2.0).word == word
+def test_how_a_change_is_told(interval, text):
+    assert change_text(interval) == text

@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 from shipped import MATRIX
-from validations import ENGINE, ROW, question_of, sides_of, tools_of
+from validations import ENGINE, ROW, question_of, sides_of, steps_in, tools_of
 
 from dsharness.products.product import Product
 from dsvalidate import validation
-from dsvalidate.performs_gate.paired_samples import TwoSides
 from dsvalidate.step import INSTALLED, MEASURED, SERVED, KeptSteps, Step, code_key
-from dsvalidate.step_tools import EvidenceFolder
-from dsvalidate.validation import kept_steps, steps_of
+from dsvalidate.validation import kept_steps
 
-PACKAGES = ("dsharness", "dsbuilds", "dsresults", "dssearch", "dslab", "dsvalidate")
+PACKAGES = ("dsharness", "dsbuilds", "dsresults", "dssearch", "dslab", "dsvalidate", "dsbisect")
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +53,13 @@ def keys(root: Path) -> dict[str, str]:
         ("dssearch/planner.py", {"measured"}),
         ("dsharness/systems/readiness.py", {"served", "installed", "measured"}),
         ("dsbuilds/libexec/install-built-apt", {"installed"}),
-        ("dsvalidate/performs_gate/margin.py", {"none", "served", "installed", "measured"}),
+        ("dsvalidate/works_gate.py", {"none", "served", "installed", "measured"}),
         ("dsvalidate/libexec/inventory", {"none", "served", "installed", "measured"}),
         ("dsvalidate/attestation.py", set()),
-        ("dsvalidate/templates/validation.css", set()),
         ("dsresults/report/report_data.py", set()),
-        ("dssearch/bayes/prior.py", set()),
+        ("dssearch/bayes/prior.py", {"measured"}),
+        ("dsbisect/speed_gate.py", {"measured"}),
+        ("dsbisect/rows_study.py", set()),
     ],
 )
 def test_a_changed_procedure_changes_the_keys_of_what_it_decides(copied, file, changed):
@@ -80,12 +79,6 @@ def test_a_procedure_that_does_not_exist_is_an_error():
         code_key(("dsharness.none",))
 
 
-def steps(folder: Path) -> dict[str, Step]:
-    question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
-    evidence = EvidenceFolder(folder=folder)
-    return {step.name: step for step in steps_of(question, evidence, accept_weaker=False)}
-
-
 @pytest.mark.parametrize(
     ("name", "procedures"),
     [
@@ -98,7 +91,8 @@ def steps(folder: Path) -> dict[str, Step]:
     ],
 )
 def test_each_step_names_the_procedures_that_it_goes_by(tmp_path, name, procedures):
-    assert steps(tmp_path)[name].procedures == procedures
+    question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
+    assert steps_in(question, tmp_path)[name].procedures == procedures
 
 
 def place(kept: KeptSteps, step: Step) -> Path:
@@ -106,7 +100,8 @@ def place(kept: KeptSteps, step: Step) -> Path:
 
 
 def test_product_data_is_part_of_the_key(tmp_path, monkeypatch):
-    step = steps(tmp_path)["lint"]
+    question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
+    step = steps_in(question, tmp_path)["lint"]
     before = place(kept_steps(tmp_path, sides_of()), step)
     known: Any = validation.known_of(ROW)
 
@@ -115,12 +110,3 @@ def test_product_data_is_part_of_the_key(tmp_path, monkeypatch):
 
     monkeypatch.setattr(validation, "known_of", changed)
     assert place(kept_steps(tmp_path, sides_of()), step) != before
-
-
-def test_samples_that_other_code_took_are_not_counted(tmp_path, monkeypatch):
-    asked = question_of(sides_of(), tools_of(ENGINE, ROW, "test"))
-    before = TwoSides(question=asked).identities
-    assert len({*before.values()}) == 2
-    monkeypatch.setattr("dsvalidate.performs_gate.paired_samples.code_key", lambda _: "other")
-    after = TwoSides(question=asked).identities
-    assert all(after[side] != before[side] for side in before)

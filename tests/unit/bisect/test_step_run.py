@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from shipped import MATRIX
-from validations import ENGINE, ROW, Told, question_of, sides_of, tools_of
+from validations import ENGINE, ROW, Told, question_of, sides_of, steps_in, tools_of
 
 from dsbuilds.failure_reason import UnbuildableError
 from dsharness.errors import (
@@ -24,13 +24,12 @@ from dsharness.errors import (
 from dsharness.process.command import run
 from dsvalidate.check import Check, Gate, Status
 from dsvalidate.step import Background, KeptSteps, Step, run_steps
-from dsvalidate.step_tools import EvidenceFolder, Sides
+from dsvalidate.step_tools import Sides
 from dsvalidate.validation import (
     COMMON_S,
     WORKLOAD_S,
     evidence_of,
     kept_steps,
-    steps_of,
 )
 
 
@@ -64,8 +63,7 @@ def all_steps(folder: Path, **changes: Any) -> dict[str, Step]:
     """Of a validation, by name."""
     accept_weaker = changes.pop("accept_weaker", False)
     question = question_of(sides_of(), tools_of(ENGINE, ROW, "test"), **changes)
-    steps = steps_of(question, EvidenceFolder(folder=folder), accept_weaker=accept_weaker)
-    return {step.name: step for step in steps}
+    return steps_in(question, folder, accept_weaker=accept_weaker)
 
 
 def step_of(gate: Gate, *ends: Status | Exception, name: str = "one", **more: object) -> Step:

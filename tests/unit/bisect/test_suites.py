@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from shipped import MATRIX
-from validations import ENGINE, ROW, Told, question_of, sides_of, tools_of
+from validations import ENGINE, ROW, Told, question_of, sides_of, steps_in, tools_of
 
 from dsharness.errors import InstanceError, UsageError
 from dsharness.matrix import find_workload
@@ -17,11 +17,9 @@ from dsharness.model import BuildSpec, DriverName, Row
 from dsproducts.bind.named_suite import SEED, NamedSuite, absent_check, as_warning, zone_check
 from dsvalidate.check import Check, Gate, ShipAnswer, Status, answer_of
 from dsvalidate.step import Background, KeptSteps, Step, run_steps
-from dsvalidate.step_tools import EvidenceFolder
 from dsvalidate.validation import (
     ValidateRequest,
     check_request,
-    steps_of,
     suite_of,
     workloads_for,
 )
@@ -32,7 +30,7 @@ BIND, OPENLDAP = MATRIX.row("debian-13-bind"), MATRIX.row("debian-13-openldap")
 def steps(row: Row) -> tuple[Step, ...]:
     workloads = workloads_for(MATRIX, row, None)
     question = question_of(sides_of(row=row), tools_of(ENGINE, row, "test"), workloads=workloads)
-    return steps_of(question, EvidenceFolder(folder=Path("/nowhere")), accept_weaker=False)
+    return tuple(steps_in(question, Path("/nowhere")).values())
 
 
 def asked(row: Row, **changes: Any) -> ValidateRequest:

@@ -12,15 +12,22 @@ from goldens import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsbuilds.build_request import source_named
+from dsbuilds.build_request import check_build, source_named
 from dsbuilds.drivers.repository_rpm import archive_name, rendered, spec_source, version_of
 from dsbuilds.sources import tar_archive
 from dsbuilds.sources.download import download, file_of, recorded, shelved
 from dsbuilds.sources.source_package import fitting, location_of, spec_package
 from dsbuilds.sources.source_tree import imported
 from dsbuilds.sources.tar_archive import objection, tarball_tree, unpack
-from dsharness.errors import SourceError
-from dsharness.model import DistributionSource, GitSource, SrpmSource, TarballSource
+from dsharness.errors import MatrixError, SourceError
+from dsharness.model import (
+    BuildSpec,
+    DistributionSource,
+    DriverName,
+    GitSource,
+    SrpmSource,
+    TarballSource,
+)
 from dsharness.paths import cache_home
 from dsharness.process.deadline import Deadline
 from dsharness.products import source_facts
@@ -391,3 +398,10 @@ def test_a_relative_path_becomes_a_whole_one(tmp_path, monkeypatch):
     nvr = "389-ds-base-2.0.16-1.fc35"
     assert source_named(nvr) == SrpmSource(location=nvr)
     assert file_of("x.src.rpm", None, SOON) == tmp_path / "x.src.rpm"  # as a matrix names it
+
+
+def test_upstream_s_archive_alone_is_for_the_driver_of_trees(tmp_path):
+    source = DistributionSource(original=True)
+    check_build(BuildSpec(driver=DriverName.TREE, source=source), "row", folder=tmp_path)
+    with pytest.raises(MatrixError, match="row: the deb driver builds source packages, not a tar"):
+        check_build(BuildSpec(driver=DriverName.DEB, source=source), "row", folder=tmp_path)

@@ -27,7 +27,6 @@ from dsproducts.dirsrv.validation.validated_server import (
     validated_server,
 )
 from dsvalidate.check import Check, Gate, Status, listed
-from dsvalidate.performs_gate.paired_samples import SpeedQuestion
 from dsvalidate.safe_gate import (
     SHOWN,
     InStock,
@@ -42,7 +41,7 @@ from dsvalidate.safe_gate import (
 )
 from dsvalidate.step import Step, server_step
 from dsvalidate.step_tools import EvidenceFolder, Sides, StepTools
-from dsvalidate.suite import Serve, Suite
+from dsvalidate.suite import Serve, SpeedQuestion, Suite
 
 # Every log that may see a password is written, and so is the changelog that clients can read.
 AUDITED = {"nsslapd-auditlog-logging-enabled": "on", "nsslapd-auditfaillog-logging-enabled": "on"}

@@ -20,16 +20,21 @@ from dsharness.machine.host import machine_id
 from dsharness.machine.machine_lock import measuring_alone
 from dsproducts.dirsrv.dirsrv import PID_FILE
 from dsproducts.dirsrv.validation import single_client
+from dsproducts.dirsrv.validation.median_interval import (
+    LEVEL,
+    Interval,
+    change_text,
+    median_interval,
+)
 from dsproducts.dirsrv.validation.populated_image import Populated, populated
 from dsproducts.dirsrv.validation.population import PEOPLE, SchemeUser
 from dsproducts.dirsrv.validation.server_traces import observe
 from dsproducts.dirsrv.validation.validated_server import ValidatedServer, validated_server
 from dsresults.number_text import significant
 from dsvalidate.check import Check, Figure, Gate, Status
-from dsvalidate.performs_gate.margin import LEVEL, Interval, change_text, median_interval
-from dsvalidate.performs_gate.paired_samples import GIVE_MORE, SpeedQuestion
 from dsvalidate.step import SERVED, Step, judged
 from dsvalidate.step_tools import EvidenceFolder, StepTools
+from dsvalidate.suite import GIVE_MORE, SpeedQuestion
 
 CHEAP = ("SSHA512", "SSHA384", "SSHA256", "SSHA", "SMD5")  # one round
 # Passwords stay as they are stored, else the first bind makes them expensive.

@@ -1,0 +1,1 @@
+"""What stands in the place of a host's programs while FreeIPA is installed without them."""
