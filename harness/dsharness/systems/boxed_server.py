@@ -16,6 +16,9 @@ from dsharness.progress import Progress
 from dsharness.systems.readiness import start_aside, stop_aside
 from dsharness.systems.system import SHARED_FOLDER, Endpoint, Seed
 
+# The rule of the container's own network instead of a capability, for ports below 1024.
+LOW_PORTS = ("--sysctl", "net.ipv4.ip_unprivileged_port_start=0")
+
 
 @dataclass(frozen=True, kw_only=True)
 class InBox(Endpoint):

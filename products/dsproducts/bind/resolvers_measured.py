@@ -34,6 +34,7 @@ from dsharness.model import Identifier, Latencies, Transport
 from dsharness.paths import logs_home
 from dsharness.process.deadline import Deadline, wait_until
 from dsharness.products.published_claims import Experiment, MeasurementBase
+from dsharness.systems.boxed_server import LOW_PORTS
 from dslab.candidates import RowSupply
 from dsproducts.bind.dns_workloads import DnsperfWorkload
 from dsproducts.bind.named import USER, ZONE, DnsEndpoint, host, zone_file
@@ -67,7 +68,6 @@ MOST_REFUSED = 0.01
 CLIENTS = 10  # named lets so many TCP connections wait for it: more try again after a second
 PATIENCE_S = 2  # then a query is lost
 LEAST_PCT = 95.0  # of what UDP is asked: where a resolver has its CPU, all is answered
-LOW_PORTS = ("--sysctl", "net.ipv4.ip_unprivileged_port_start=0")  # of the container's own network
 
 COMMON = """\
 options {

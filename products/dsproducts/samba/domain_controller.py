@@ -24,7 +24,7 @@ from dsharness.model import (
     LdapTransport,
     UserEntries,
 )
-from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
+from dsharness.systems.boxed_server import LOW_PORTS, BoxedServer, InBox, box_of
 from dsharness.systems.ldap.directory_system import OwnDirectory, asked_number
 from dsharness.systems.readiness import listens
 from dsharness.systems.system import CannotCount, Endpoint, Look, Seed
@@ -37,7 +37,6 @@ FOLDER = "/var/tmp/samba"  # noqa: S108 - of the container, where that user may 
 PID_FILE, LOG = f"{FOLDER}/run/samba.pid", f"{FOLDER}/log"
 PORTS: Mapping[str, int] = {"ldap": SITE.port, "kerberos": 88, "dns": 53}
 SECURE_PORT = 636
-LOW_PORTS = ("--sysctl", "net.ipv4.ip_unprivileged_port_start=0")  # of the container's own network
 SOCKETS = "/proc/net/tcp"
 MOST_BYTES = 64 << 10  # of what it says of itself
 ADD_S, ENTRY_S = 300.0, 0.5  # to add entries, on a busy machine
@@ -84,9 +83,7 @@ CREATE = f"""umask 077
 mkdir -p {FOLDER}/lock {FOLDER}/run {FOLDER}/cache {FOLDER}/state && cd {FOLDER} || exit 1
 echo "$1" >smb.conf && echo "$2" >krb5.conf && cat >domain-work
 """
-SERVE = (
-    f"KRB5_CONFIG={FOLDER}/krb5.conf exec samba --foreground --debug-stdout -s {FOLDER}/smb.conf"
-)
+SERVE = f"KRB5_CONFIG={FOLDER}/krb5.conf exec samba --foreground -s {FOLDER}/smb.conf"
 LOOK = 'samba --version && exec "$@"'
 WORK = Path(__file__).with_name("domain-work")
 

@@ -5,21 +5,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
 
 from pydantic import Field, PositiveInt
 
 from dsbisect.claims.binds_measured import arm_runs
 from dsbisect.claims.claims_lab import ClaimsLab
 from dsharness.matrix import find_workload
-from dsharness.model import DirectoryWorkload, Identifier, Workload
+from dsharness.model import DirectoryWorkload, Identifier, Sample, Workload
 from dsharness.products.published_claims import Experiment, MeasurementBase
 from dsresults.compare.bind_lines import BindPoint
 from dsresults.compare.trial_claims import RatioFigures
 from dsresults.number_text import milliseconds, significant, whole
 
-Points = Mapping[str, Mapping[str, BindPoint]]  # by row, then by load
+
+@dataclass(frozen=True, kw_only=True)
+class DomainPoint:
+    """One row under one load; medians of the valid runs."""
+
+    bind: BindPoint
+    left_cpus: float  # of the server's own, that other programs did not take
+
+    @classmethod
+    def of(cls, load: Workload, samples: Sequence[Sample], cpus: int) -> Self | None:
+        """None without a valid run."""
+        bind = BindPoint.of(load.content.number, samples)
+        if bind is None:
+            return None
+        taken_pct = statistics.median(run.taken_pct or 0 for run in samples if run.valid)
+        return cls(bind=bind, left_cpus=cpus * (1 - min(taken_pct, MOST_TAKEN_PCT) / 100))
+
+    @property
+    def busy(self) -> float:
+        """The share of what it could have of its CPUs."""
+        return self.bind.busy_cpus / self.left_cpus
+
+    def __str__(self) -> str:
+        return (
+            f"{whole(self.bind.rate_per_s)} a second, {milliseconds(self.bind.cpu_us)} of CPU "
+            f"each, {significant(self.bind.busy_cpus)} of the {significant(self.left_cpus)} CPUs "
+            "that it could have"
+        )
+
+
+MOST_TAKEN_PCT = 99.0
+Points = Mapping[str, Mapping[str, DomainPoint]]  # by row, then by load
 Ratio = tuple[str, float]
 
 
@@ -31,7 +64,7 @@ class DomainsMeasured(MeasurementBase):
     workloads: tuple[Identifier, ...] = Field(min_length=1)
     users: tuple[PositiveInt, ...] = Field(default=(), description="sizes; else as the load says")
     divided: Literal["releases", "sizes", "busy"] = Field(
-        description="rates of the last row and the first; costs of the last size and the first; "
+        description="costs of the first row and the last; costs of the last size and the first; "
         "CPU time and the time that there was"
     )
     runs: PositiveInt = 3
@@ -39,28 +72,27 @@ class DomainsMeasured(MeasurementBase):
 
 def measure_domains(lab: ClaimsLab, measured: DomainsMeasured) -> RatioFigures:
     """Measure one load after the other: each has its own content."""
-    points: dict[str, dict[str, BindPoint]] = {row: {} for row in measured.rows}
-    failed = dict[str, str]()
+    points: dict[str, dict[str, DomainPoint]] = {row: {} for row in measured.rows}
+    failed = list[str]()
     cpus = len(lab.cpus.server)
     loads = [load for name in measured.workloads for load in _sized(lab, name, measured.users)]
     for load in loads:
         runs = arm_runs(lab, measured.rows, (load,), measured.runs)
-        failed |= {f"{name}: {why}": "" for name, why in runs.failed.items()}
+        failed += (f"{name}: {why}" for name, why in runs.failed.items())
         for row, samples in runs.samples.items():
-            point = BindPoint.of(load.content.number, samples.get(load.id, ()))
+            point = DomainPoint.of(load, samples.get(load.id, ()), cpus)
             if point is None:
-                failed[f"{row} gave no valid run under {load.id}"] = ""
+                failed.append(f"{row} gave no valid run under {load.id}")
             else:
                 points[row][load.id] = point
     what, axis, ratios = DIVIDED[measured.divided]
     return RatioFigures(
         what=what,
         axis=axis,
-        ratios=dict(ratios(points, cpus)),
+        ratios=dict(ratios(points)),
         failed=tuple(failed),
         lines=tuple(
-            f"{row}, {load}: {whole(point.rate_per_s)} a second, {milliseconds(point.cpu_us)} of "
-            f"CPU each, {significant(point.busy_cpus)} of {cpus} CPUs"
+            f"{row}, {load}: {point}"
             for row, of_row in points.items()
             for load, point in of_row.items()
         ),
@@ -75,37 +107,37 @@ def _sized(lab: ClaimsLab, name: str, users: tuple[int, ...]) -> Iterator[Worklo
         yield load
 
 
-def _of_releases(points: Points, cpus: int) -> Iterator[Ratio]:
-    del cpus
+def _of_releases(points: Points) -> Iterator[Ratio]:
     first, last = next(iter(points.values())), [*points.values()][-1]
-    for load in first.keys() & last.keys():
-        yield load, last[load].rate_per_s / first[load].rate_per_s
+    for load in first:
+        if load in last:
+            yield load, first[load].bind.cost / last[load].bind.cost
 
 
-def _of_sizes(points: Points, cpus: int) -> Iterator[Ratio]:
-    del cpus
+def _of_sizes(points: Points) -> Iterator[Ratio]:
     for row, of_row in points.items():
-        sizes = sorted(of_row.values(), key=lambda point: point.users)
+        sizes = sorted((point.bind for point in of_row.values()), key=lambda bind: bind.users)
         if len(sizes) > 1:
             yield row, sizes[-1].cost / sizes[0].cost
 
 
-def _busy(points: Points, cpus: int) -> Iterator[Ratio]:
+def _busy(points: Points) -> Iterator[Ratio]:
     for row, of_row in points.items():
         for load, point in of_row.items():
-            yield f"{row}, {load}", point.busy_cpus / cpus
+            yield f"{row}, {load}", point.busy
 
 
 # What is divided, what its cases differ in, and how.
-DIVIDED: Mapping[str, tuple[str, str, Callable[[Points, int], Iterator[Ratio]]]] = {
+DIVIDED: Mapping[str, tuple[str, str, Callable[[Points], Iterator[Ratio]]]] = {
     "releases": (
-        "how many times more the newest release answers than the oldest one", "the load",
+        "how many times more the newest release answers by the same CPU time than the oldest one",
+        "the load",
         _of_releases,
     ),
     "sizes": (
         "how many times more an operation costs in the largest domain", "the release", _of_sizes
     ),
-    "busy": ("the share of its CPUs that it uses under load", "the load", _busy),
+    "busy": ("the share that it uses of the CPUs that others left it", "the load", _busy),
 }  # fmt: skip
 
 
