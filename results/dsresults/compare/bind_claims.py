@@ -32,6 +32,7 @@ SHARED_CPUS = (
     "costs decides how much is left for them."
 )
 HARDLY_BUSY = 0.5
+STARVED = "in most runs the server or the load waited for a CPU that other programs had"
 SCALING_UNSEEN = (
     "The load ran on the same machine. That a server of this version goes on to scale with its "
     "CPUs was not shown."
@@ -130,7 +131,10 @@ def judge_busy(judged: Busy, figures: BindFigures) -> ClaimOutcome:
         return inconclusive("; ".join(map(figures.why_not, judged.arms)))
     sentences, holds, flips, figures_found = [], [], [], []
     for line in lines:
-        values = [(point.users, point.busy_cpus / cpus) for point in line.points]
+        fed = [point for point in line.points if not point.starved]
+        if not fed:
+            return inconclusive(f"{line.title}: {STARVED}")
+        values = [(point.users, point.busy_cpus / cpus) for point in fed]
         spans = Span.along(values, lambda share: share >= judged.at_least)
         holds += [span.holds for span in spans]
         flips += [f"{flip} ({line.title})" for flip in flips_of(spans)]

@@ -9,6 +9,7 @@ from typing import Self
 
 from pydantic import Field
 
+from dsharness.measure.gate import starved
 from dsharness.measure.metrics import COST, CPU, RATE
 from dsharness.model import Sample, Value
 from dsresults.number_text import milliseconds, significant, whole
@@ -33,6 +34,9 @@ class BindPoint(Value):
     cpu_us: float
     cost: float = Field(description="in units of the calibrator")
     load_bound: bool = Field(description="in most runs the load had no CPU left")
+    starved: bool = Field(
+        default=False, description="in most runs server or load waited for a CPU that others had"
+    )
 
     @property
     def busy_cpus(self) -> float:
@@ -49,9 +53,14 @@ class BindPoint(Value):
         if not all(metrics.values()):
             return None
         rate, cpu, cost = (statistics.median(values) for values in metrics.values())
-        bound = 2 * sum(run.load_bound for run in valid) > len(valid)
         return cls(
-            users=users, runs=len(valid), rate_per_s=rate, cpu_us=cpu, cost=cost, load_bound=bound
+            users=users,
+            runs=len(valid),
+            rate_per_s=rate,
+            cpu_us=cpu,
+            cost=cost,
+            load_bound=2 * sum(run.load_bound for run in valid) > len(valid),
+            starved=2 * sum(bool(starved(run)) for run in valid) > len(valid),
         )
 
 

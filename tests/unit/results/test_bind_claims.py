@@ -97,6 +97,18 @@ def test_how_busy_a_server_is_is_a_share_of_its_cpus(cpus: int, verdict: str) ->
     assert f"uses with 1 to 10 users {100 // cpus} %" in found.answer
 
 
+def test_a_server_that_others_kept_from_its_cpu_is_not_called_idle() -> None:
+    asked = Busy(how="busy", arms=("a",), at_least=0.8)
+    fed = line("a", {1: 100.0, 10: 50.0})
+    points = [point.model_copy(update={"starved": True}) for point in fed.points]
+    one = fed.model_copy(update={"points": (points[0], fed.points[1])})
+    assert "with 10 users 100 %" in judge(asked, [figures(one)]).answer
+    none = fed.model_copy(update={"points": tuple(points)})
+    found = judge(asked, [figures(none)])
+    assert found.verdict is ClaimVerdict.INCONCLUSIVE
+    assert "waited for a CPU" in found.answer
+
+
 def test_the_same_hash_is_compared_between_systems_at_their_most_users() -> None:
     asked = SameHash(how="same hash", at_most=2)
     lines = (
