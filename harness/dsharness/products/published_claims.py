@@ -157,11 +157,11 @@ Measurement = Annotated[
 
 
 class Slower(Value):
-    """The second of each pair is so many times slower, by rate or by mean time."""
+    """The second of each pair is so many times slower, by rate, by mean time or by CPU time."""
 
     how: Literal["slower"]
     pairs: tuple[tuple[str, str], ...] = Field(min_length=1, description="names of arms")
-    by: Literal["rate", "time"] = "rate"
+    by: Literal["rate", "time", "cpu"] = "rate"
     at_least: PositiveFloat
 
 

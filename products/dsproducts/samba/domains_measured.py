@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -27,21 +26,23 @@ class DomainPoint:
     """One row under one load; medians of the valid runs."""
 
     bind: BindPoint
-    left_cpus: float  # of the server's own, that other programs did not take
+    cpus: int  # of the server
 
     @classmethod
     def of(cls, load: Workload, samples: Sequence[Sample], cpus: int) -> Self | None:
         """None without a valid run."""
         bind = BindPoint.of(load.content.number, samples)
-        if bind is None:
-            return None
-        taken_pct = statistics.median(run.taken_pct or 0 for run in samples if run.valid)
-        return cls(bind=bind, left_cpus=cpus * (1 - min(taken_pct, MOST_TAKEN_PCT) / 100))
+        return None if bind is None else cls(bind=bind, cpus=cpus)
+
+    @property
+    def left_cpus(self) -> float:
+        """What other programs did not take of them."""
+        return self.cpus * self.bind.left
 
     @property
     def busy(self) -> float:
         """The share of what it could have of its CPUs."""
-        return self.bind.busy_cpus / self.left_cpus
+        return self.bind.busy_share(self.cpus)
 
     def __str__(self) -> str:
         return (
@@ -51,7 +52,6 @@ class DomainPoint:
         )
 
 
-MOST_TAKEN_PCT = 99.0
 Points = Mapping[str, Mapping[str, DomainPoint]]  # by row, then by load
 Ratio = tuple[str, float]
 

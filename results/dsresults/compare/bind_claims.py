@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
 from dsharness.products.published_claims import (
@@ -32,6 +32,7 @@ SHARED_CPUS = (
     "costs decides how much is left for them."
 )
 HARDLY_BUSY = 0.5
+HARDLY_SHARED = 0.97
 STARVED = "in most runs the server or the load waited for a CPU that other programs had"
 SCALING_UNSEEN = (
     "The load ran on the same machine. That a server of this version goes on to scale with its "
@@ -42,19 +43,26 @@ WHOLE_SYSTEMS = (
     "a whole. Astra Linux and Fedora are not among these."
 )
 Values = list[tuple[int, float]]
+SLOWNESS: Mapping[str, Callable[[BindPoint], float]] = {
+    "rate": lambda point: 1 / point.rate_per_s,
+    "time": lambda point: 1 / point.rate_per_s,
+    "cpu": lambda point: point.cost,
+}
 
 
 def judge_slower(judged: Slower, figures: BindFigures) -> ClaimOutcome:
     """Each pair over all numbers of users that both have."""
     sentences, holds, flips, figures_found = [], [], [], []
     missing = [name for pair in judged.pairs for name in pair if figures.line(name) is None]
+    by_cpu = ", by CPU time" if judged.by == "cpu" else ""
     for base, compared in _known_pairs(judged.pairs, figures):
-        values = _ratios(base, compared, lambda point: 1 / point.rate_per_s)
+        values = _ratios(base, compared, SLOWNESS[judged.by])
         spans = Span.along(values, lambda ratio: ratio >= judged.at_least)
         holds += [span.holds for span in spans]
         flips += [f"{flip} ({compared.title})" for flip in flips_of(spans)]
         phrases = ", ".join(f"{_slower(span)} with {span.users}" for span in spans)
-        sentences.append(f"compared with {base.title}, {compared.title} is {phrases}{_kept(base)}")
+        text = f"compared with {base.title}, {compared.title} is {phrases}{by_cpu}{_kept(base)}"
+        sentences.append(text)
         figures_found.append(f"{compared.row}: {_ends(values)}")
     if not holds:
         return inconclusive("; ".join(map(figures.why_not, missing)))
@@ -124,7 +132,7 @@ def _first_slower(lines: Sequence[BindLine], users: int, at_least: float) -> str
 
 
 def judge_busy(judged: Busy, figures: BindFigures) -> ClaimOutcome:
-    """The share of the server's CPUs that each arm uses."""
+    """The share that each arm uses of the server's CPUs, less what other programs took of them."""
     lines = [line for name in judged.arms if (line := figures.line(name))]
     cpus = figures.server_cpus
     if not lines or not cpus:
@@ -134,7 +142,7 @@ def judge_busy(judged: Busy, figures: BindFigures) -> ClaimOutcome:
         fed = [point for point in line.points if not point.starved]
         if not fed:
             return inconclusive(f"{line.title}: {STARVED}")
-        values = [(point.users, point.busy_cpus / cpus) for point in fed]
+        values = [(point.users, point.busy_share(cpus)) for point in fed]
         spans = Span.along(values, lambda share: share >= judged.at_least)
         holds += [span.holds for span in spans]
         flips += [f"{flip} ({line.title})" for flip in flips_of(spans)]
@@ -142,10 +150,12 @@ def judge_busy(judged: Busy, figures: BindFigures) -> ClaimOutcome:
         sentences.append(f"{line.title} uses {phrases}")
         figures_found.append(f"{line.row}: {_percents(_whole(values))}")
     verdict = verdict_of(holds)
+    shared = any(point.left < HARDLY_SHARED for line in lines for point in line.points)
+    left = ", less what other programs took" if shared else ""
     first, *more = sentences
     return ClaimOutcome(
         verdict=verdict,
-        answer=f"{_begin(verdict, USERS)}{first} of its {_cpus(cpus)}.",
+        answer=f"{_begin(verdict, USERS)}{first} of its {_cpus(cpus)}{left}.",
         ours="; ".join(figures_found),
         axis=USERS if verdict is ClaimVerdict.DEPENDS else "",
         flips=tuple(flips),

@@ -24,6 +24,8 @@ from dsresults.page.chart import (
 )
 from dsresults.page.page import UNKNOWN, Content, Table, key, quiet
 
+MOST_TAKEN_PCT = 99.0
+
 
 class BindPoint(Value):
     """One arm with so many users; medians of the valid runs."""
@@ -34,6 +36,9 @@ class BindPoint(Value):
     cpu_us: float
     cost: float = Field(description="in units of the calibrator")
     load_bound: bool = Field(description="in most runs the load had no CPU left")
+    left: float = Field(
+        default=1.0, description="the share of the server's CPUs that other programs did not take"
+    )
     starved: bool = Field(
         default=False, description="in most runs server or load waited for a CPU that others had"
     )
@@ -41,6 +46,10 @@ class BindPoint(Value):
     @property
     def busy_cpus(self) -> float:
         return self.rate_per_s * self.cpu_us / 1e6
+
+    def busy_share(self, cpus: int) -> float:
+        """Return how much it used of what others left of so many CPUs."""
+        return min(1.0, self.busy_cpus / (cpus * self.left))
 
     @classmethod
     def of(cls, users: int, samples: Iterable[Sample]) -> Self | None:
@@ -60,6 +69,7 @@ class BindPoint(Value):
             cpu_us=cpu,
             cost=cost,
             load_bound=2 * sum(run.load_bound for run in valid) > len(valid),
+            left=1 - min(statistics.median(run.others_pct for run in valid), MOST_TAKEN_PCT) / 100,
             starved=2 * sum(bool(starved(run)) for run in valid) > len(valid),
         )
 

@@ -52,6 +52,15 @@ def test_a_slower_arm_is_judged_for_each_number_of_users(new, verdict, flips) ->
     assert (found.axis == "the number of distinct users") == (verdict == "depends on")
 
 
+def test_by_cpu_time_the_rates_do_not_matter() -> None:
+    asked = Slower(how="slower", pairs=(("old", "new"),), by="cpu", at_least=1.5)
+    waiting = line("new", {1: 50.0})
+    points = (waiting.points[0].model_copy(update={"rate_per_s": 5.0}),)
+    lines = line("old", {1: 100.0}), waiting.model_copy(update={"points": points})
+    found = judge(asked, [figures(*lines)])
+    assert found.answer == "Compared with old, new is 2.00 times slower with 1 user, by CPU time."
+
+
 def test_the_first_sentence_says_which_side_holds() -> None:
     old, new = line("old", {1: 2000.0, 1000: 80.0}), line("new", {1: 100.0, 1000: 200.0})
     found = judge(RATE_3X, [figures(old, new)])
