@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ldap3
@@ -57,9 +57,9 @@ class _Nobodies:
         )
 
 
-def encoded(step: LdapStep, site: Site) -> bytes:
-    """A request with masks where each one has a name or a value."""
-    texts = {
+def masks(site: Site) -> Mapping[str, object]:
+    """Return what stands in a request's places until each operation has a name and a value."""
+    return {
         "user": USER_MASK,
         "user_dn": site.named_dn(USER_MASK),
         "group_dn": f"cn={GROUP_MASK},{site.people}",
@@ -71,6 +71,11 @@ def encoded(step: LdapStep, site: Site) -> bytes:
         "nobodies": _Nobodies(),
         **SHARED_MASKS,
     }
+
+
+def encoded(step: LdapStep, site: Site) -> bytes:
+    """A request with masks where each one has a name or a value."""
+    texts = masks(site)
     base, filter_, value = (text.format_map(texts) for text in (step.base, step.filter, step.value))
     match step.kind:
         case RequestKind.WAIT | RequestKind.CONNECT | RequestKind.IMPORT_TASK:

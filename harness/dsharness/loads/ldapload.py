@@ -145,9 +145,7 @@ def _operations(
             chance.shuffle(shares)
         request, steps = shares[number % len(shares)]
         user = users[number % len(users)]
-        group = user // max(1, load.members) % max(1, load.groups)
-        texts = {USER_MASK: user_name(user), GROUP_MASK: group_name(group)}
-        texts |= {SHARED_MASKS[place]: name for place, name in shared_names(user).items()}
+        texts = names_of(load, user)
         if any(VALUE_MASK.encode() in body for _, body in steps):
             letters = chance.choices(string.ascii_letters, k=len(VALUE_MASK))
             texts[VALUE_MASK] = "".join(letters)
@@ -155,6 +153,13 @@ def _operations(
         yield _line(
             request, [(expected, _filled(body, texts)) for expected, body in steps], pause_ms
         )
+
+
+def names_of(load: LdaploadWorkload, user: int) -> dict[str, str]:
+    """Return what takes the masks' places in the requests of a user."""
+    group = user // max(1, load.members) % max(1, load.groups)
+    texts = {USER_MASK: user_name(user), GROUP_MASK: group_name(group)}
+    return texts | {SHARED_MASKS[place]: name for place, name in shared_names(user).items()}
 
 
 Step = tuple[str, bytes]  # what its answer must be, and the encoded request

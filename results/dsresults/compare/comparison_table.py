@@ -185,7 +185,7 @@ class Column(Value):
             return {}
         facts = {
             name: text
-            for name, _ in self.workload
+            for name in self.workload.model_dump()  # without what is as it is for most loads
             if name not in {"id", "title", "file"}
             and (text := self.workload.shown(name)) is not None
         }

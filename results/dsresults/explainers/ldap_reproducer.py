@@ -1,4 +1,4 @@
-"""The smallest reproducer of an answer: data, settings, load, and a script for ldclt or ldapsearch.
+"""The smallest reproducer of an answer: data, settings, load, a script for LDAP's own tools.
 
 It needs nothing of this lab: whoever has a server of the version in question runs it there.
 """
@@ -10,10 +10,18 @@ from collections.abc import Iterator, Mapping
 
 from dsharness.errors import UsageError
 from dsharness.loads.ldclt import USERS_FILE, users_file
-from dsharness.model import DirectoryOperation, LdcltWorkload, UserOrder
+from dsharness.model import (
+    DirectoryOperation,
+    DirectoryWorkload,
+    LdaploadWorkload,
+    LdcltWorkload,
+    UserOrder,
+)
 from dsharness.products import product
 from dsharness.systems.ldap.directory import USER_MASK, Site, user_name
+from dsharness.systems.ldap.directory_system import content_ldif, ldif_entry
 from dsresults.compare.comparison_table import Column, ComparisonTable
+from dsresults.explainers.repeated_searches import RepeatedSearches, searches_alone
 
 PEOPLE = "ou=people"
 SUFFIX = "dc=lab"
@@ -23,17 +31,17 @@ SCRIPT, LDIF, SETTINGS, LOAD = "reproduce.sh", "users.ldif", "settings.ldif", "l
 
 
 def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str, str]:
-    """Return texts by their files' names; UsageError where ldclt cannot make the load."""
+    """Return texts by their files' names; UsageError where LDAP's tools cannot make the load."""
     load = column.workload
-    if not isinstance(load, LdcltWorkload):
+    if isinstance(load, LdcltWorkload) and _can_be_sent(load):
+        files, made = {USERS_FILE: users_file(load, SITE, 0)}, _ldclt(load)
+    elif isinstance(load, LdaploadWorkload) and _can_be_sent(load) and searches_alone(load, SITE):
+        searches = RepeatedSearches.of(load, SITE, WHO[load.bound_as])
+        files, made = dict(searches.files), _searches(searches)
+    else:
         raise UsageError(
-            f"the load of {column.workload_id} is not one of ldclt: there is no reproducer for it",
-            hint="`dsbisect show --issue` has the command that repeats it with this lab",
-        )
-    if load.operation is DirectoryOperation.MODIFY or load.users > MOST_USERS:
-        raise UsageError(
-            f"{column.workload_id} has no reproducer: it changes entries, or needs more than "
-            f"{MOST_USERS:,} users",
+            f"{column.workload_id} has no reproducer: it is more than binds or plain searches by "
+            f"LDAP's own tools, or needs more than {MOST_USERS:,} users",
             hint="`dsbisect show --issue` has the command that repeats it with this lab",
         )
     boundary = column.boundary
@@ -42,13 +50,17 @@ def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str
         if boundary and boundary.found
         else "any two versions"
     )
-    return {
-        LDIF: "\n\n".join(_entries(load)) + "\n",
-        USERS_FILE: users_file(load, SITE, 0),
+    script = SHELL.replace("@ENDS@", ends).replace("@OPERATION@", str(load.operation))
+    return files | {
+        LDIF: "".join(_entries(load)),
         SETTINGS: "".join(_settings(comparison.options)),
         LOAD: "".join(f"{name}: {value}\n" for name, value in column.parameters.items()),
-        SCRIPT: _script(load, ends).replace("@SERVER@", _server(comparison)),
+        SCRIPT: script.replace("@MADE@", made).replace("@SERVER@", _server(comparison)),
     }
+
+
+def _can_be_sent(load: DirectoryWorkload) -> bool:
+    return load.operation != DirectoryOperation.MODIFY and load.users <= MOST_USERS
 
 
 def _server(comparison: ComparisonTable) -> str:
@@ -58,17 +70,14 @@ def _server(comparison: ComparisonTable) -> str:
     return " ".join(sorted(names - {""})) or "no-server"
 
 
-def _entries(load: LdcltWorkload) -> Iterator[str]:
-    """The users with their passwords in the clear: the server stores them in its own way."""
-    yield f"dn: {SITE.people}\nobjectClass: organizationalUnit\n{PEOPLE.replace('=', ': ')}"
-    binds = load.operation is DirectoryOperation.BIND
-    for number in range(load.users):
-        lines = [f"dn: {SITE.user_dn(number)}"]
-        for name, values in SITE.user_attributes(number).items():
-            lines += [f"{name}: {value}" for value in values]
-        if binds and number < load.distinct_users:
-            lines.append(f"userPassword: {SITE.user_password}")
-        yield "\n".join(lines)
+def _entries(load: LdcltWorkload | LdaploadWorkload) -> Iterator[str]:
+    """The entries, with passwords in the clear: the server stores them in its own way."""
+    people = {"objectClass": ["organizationalUnit"], "ou": [PEOPLE.partition("=")[2]]}
+    yield ldif_entry(SITE.people, people)
+    for number in range(load.content.passwords):
+        password = {"userPassword": [SITE.user_password]}
+        yield ldif_entry(SITE.user_dn(number), SITE.user_attributes(number) | password)
+    yield from content_ldif(SITE, load.content, first=load.content.passwords)
 
 
 def _settings(options: Mapping[str, str]) -> Iterator[str]:
@@ -78,7 +87,8 @@ def _settings(options: Mapping[str, str]) -> Iterator[str]:
         yield f"# The lab set `{name}: {' '.join(value.split())}`.\n"
 
 
-def _script(load: LdcltWorkload, ends: str) -> str:
+def _ldclt(load: LdcltWorkload) -> str:
+    """Return the shell's words that make an ldclt load; without ldclt one after the other."""
     binds = load.operation is DirectoryOperation.BIND
     once = load.order is UserOrder.REPEAT
     user = SITE.user(0)
@@ -93,19 +103,30 @@ def _script(load: LdcltWorkload, ends: str) -> str:
         name = user_name(0) if once else USER_MASK
         walk = [] if once else ["-e", "random", "-r", "0", "-R", str(load.distinct_users - 1)]
         arguments = ["-e", "esearch", "-f", f"(uid={name})", *walk, "-b", SITE.people]
-    text = SHELL.replace("@ENDS@", ends).replace("@OPERATION@", str(load.operation))
-    text = text.replace("@ASKED@", shlex.join(arguments)).replace("@THREADS@", str(load.threads))
-    manager = '-D "$manager" -w "$password"'
-    slow = f'ldapsearch -x -H "ldap://$host:$port" -o nettimeout=30 {_one(load, manager)}'
-    return text.replace("@MANAGER@", "" if binds else manager).replace("@SLOW@", slow)
+    text = BY_LDCLT.replace("@ASKED@", shlex.join(arguments))
+    slow = f'ldapsearch -x -H "ldap://$host:$port" -o nettimeout=30 {_one(load)}'
+    text = text.replace("@THREADS@", str(load.threads)).replace("@SLOW@", slow)
+    return text.replace("@MANAGER@", "" if binds else MANAGER)
 
 
-def _one(load: LdcltWorkload, manager: str) -> str:
+def _one(load: LdcltWorkload) -> str:
     """One operation by ldapsearch."""
     if load.operation is DirectoryOperation.BIND:
         return '-D "$1" -w "$2" -s base -b "" 1.1'
-    return f'{manager} -b {SITE.people} "(uid=${{1%%,*}})" 1.1'.replace("${1%%,*}", "$3")
+    return f'{MANAGER} -b {SITE.people} "(uid=$3)" 1.1'
 
+
+def _searches(searches: RepeatedSearches) -> str:
+    commands = "".join(f"    {command} >/dev/null\n" for command in searches.commands)
+    return BY_LDAPSEARCH.replace("@NUMBER@", str(searches.number)).replace("@COMMANDS@", commands)
+
+
+MANAGER = '-D "$manager" -w "$password"'
+SERVER = '-H "ldap://$host:$port"'
+WHO = {
+    "manager": f"{SERVER} {MANAGER}",
+    "user": f"{SERVER} -D {SITE.user_dn(0)} -w {SITE.user_password}",
+}
 
 SHELL = f"""#!/bin/sh
 # What this repeats: one operation ({"@OPERATION@"}), the same on @ENDS@.
@@ -129,33 +150,43 @@ server_ticks() {{
     done | awk '{{ ticks += $1 + $2 }} END {{ print ticks + 0 }}'
 }}
 
-slowly() {{
+before=$(server_ticks)
+began=$(date +%s)
+@MADE@after=$(server_ticks)
+echo "$operations operations in $(($(date +%s) - began)) s"
+if [ "$after" -gt 0 ]; then
+    awk -v ticks=$((after - before)) -v count="$operations" -v hz="$(getconf CLK_TCK)" \\
+        'BEGIN {{ printf "server CPU per operation: %.3f ms\\n", 1000 * ticks / hz / count }}'
+fi
+"""
+
+BY_LDCLT = """\
+slowly() {
     done=0
     while [ "$done" -lt "$operations" ]; do
         while read -r line && [ "$done" -lt "$operations" ]; do
-            dn=${{line%%"$tab"*}} secret=${{line#*"$tab"}} name=${{line%%,*}}
-            one "$dn" "$secret" "${{name#uid=}}" >/dev/null
+            dn=${line%%"$tab"*} secret=${line#*"$tab"} name=${line%%,*}
+            one "$dn" "$secret" "${name#uid=}" >/dev/null
             done=$((done + 1))
         done <users.tsv
     done
-}}
-one() {{
+}
+one() {
     @SLOW@
-}}
+}
 tab=$(printf '\\t')
-
-before=$(server_ticks)
-began=$(date +%s)
 if command -v ldclt >/dev/null; then
     ldclt -h "$host" -p "$port" -n @THREADS@ -T $((operations / @THREADS@)) @ASKED@ @MANAGER@
 else
     echo "no ldclt here: the same by ldapsearch, one after the other"
     slowly
 fi
-after=$(server_ticks)
-echo "$operations operations in $(($(date +%s) - began)) s"
-if [ "$after" -gt 0 ]; then
-    awk -v ticks=$((after - before)) -v count="$operations" -v hz="$(getconf CLK_TCK)" \\
-        'BEGIN {{ printf "server CPU per operation: %.3f ms\\n", 1000 * ticks / hz / count }}'
-fi
+"""
+
+BY_LDAPSEARCH = """\
+passes=$(((operations + @NUMBER@ - 1) / @NUMBER@))
+operations=$((passes * @NUMBER@))
+while [ "$passes" -gt 0 ]; do
+@COMMANDS@    passes=$((passes - 1))
+done
 """

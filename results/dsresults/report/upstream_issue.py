@@ -21,7 +21,7 @@ from dsharness.measure.metrics import (
     RATE,
     find_metric,
 )
-from dsharness.model import LdapTransport, LdcltWorkload, Value
+from dsharness.model import LdcltWorkload, Value
 from dsharness.model.ldap_requests import PLACES
 from dsharness.plain_text import without_folders
 from dsresults.commits_result import SHORT
@@ -229,7 +229,7 @@ def _parameters(step: FoundStep) -> str:
     return ", ".join(
         words(f"{name} {whole(value) if isinstance(value, int) else value}")
         for name, value in facts.items()
-        if value not in (None, "", 0, LdapTransport.LDAP)
+        if value not in (None, "", 0)
     )
 
 

@@ -14,8 +14,10 @@ import jsonschema
 import pytest
 from goldens import assert_golden
 from reported import DEBIAN, decided_by, reported, with_gaps, without_difference
+from shipped import MATRIX
 
 from dsharness.errors import ToolMissingError, UsageError
+from dsharness.matrix import find_workload
 from dsharness.model import KindTimes, Latencies, ServerTimes
 from dsharness.plain_text import without_folders
 from dsharness.process.command import run
@@ -278,7 +280,7 @@ def test_the_reproducer_needs_only_a_shell_and_ldap_tools(tmp_path, load):
     column = next(each for each in comparison.columns if each.workload_id == load)
     files = reproducer_files(comparison, column)
     assert sorted(files) == ["load.txt", "reproduce.sh", "settings.ldif", "users.ldif", "users.tsv"]
-    entries = files["users.ldif"].split("\n\n")
+    entries = files["users.ldif"].strip().split("\n\n")
     assert len(entries) == 1 + column.workload.users
     assert files["users.ldif"].count("userPassword: ") == column.workload.distinct_users
     assert len(files["users.tsv"].splitlines()) == column.workload.distinct_users
@@ -290,9 +292,32 @@ def test_the_reproducer_needs_only_a_shell_and_ldap_tools(tmp_path, load):
     assert ("randombinddnfromfile=users.tsv" in files["reproduce.sh"]) == (load == "bind-random")
 
 
-def test_a_load_that_ldclt_cannot_make_has_no_reproducer():
+def column_of(load):
     comparison = reported(DEBIAN).sections[0].comparison
-    column = comparison.columns[0]
-    other = column.model_copy(update={"workload": None})
-    with pytest.raises(UsageError, match="not one of ldclt"):
-        reproducer_files(comparison, other)
+    return comparison, comparison.columns[0].model_copy(update={"workload": load})
+
+
+@pytest.mark.parametrize("name", ["write-mix", "search-equality-100k", "search-paged", "connect"])
+def test_a_load_that_ldap_s_tools_cannot_make_has_no_reproducer(name):
+    with pytest.raises(UsageError, match="has no reproducer"):
+        reproducer_files(*column_of(find_workload(MATRIX, name)))
+
+
+def test_searches_are_repeated_from_files_of_filters(tmp_path):
+    load = find_workload(MATRIX, "search-groups").sized(20)
+    files = reproducer_files(*column_of(load))
+    filters = files["filters-1.txt"].splitlines()
+    assert filters[7] == ("(&(objectClass=groupOfNames)(member=uid=user0000007,ou=people,dc=lab))")
+    assert len(filters) == 20
+    assert files["users.ldif"].count("dn: cn=group") == load.groups
+    assert "-b ou=people,dc=lab -s sub -f filters-1.txt %s cn >/dev/null" in files["reproduce.sh"]
+    assert "passes=$(((operations + 20 - 1) / 20))" in files["reproduce.sh"]
+    script = tmp_path / "reproduce.sh"
+    script.write_text(files["reproduce.sh"], encoding="utf-8")
+    assert run(["sh", "-n", str(script)], deadline=Deadline.after(10)).ok
+
+
+def test_who_searches_as_a_user_is_in_the_reproducer():
+    files = reproducer_files(*column_of(find_workload(MATRIX, "search-as-user")))
+    assert "-D uid=user0000000,ou=people,dc=lab -w " in files["reproduce.sh"]
+    assert files["users.ldif"].count("userPassword: ") == 1
