@@ -12,10 +12,10 @@ from dsharness.errors import UsageError
 from dsharness.loads.ldclt import USERS_FILE, users_file
 from dsharness.model import (
     DirectoryOperation,
-    DirectoryWorkload,
     LdaploadWorkload,
     LdcltWorkload,
     UserOrder,
+    Workload,
 )
 from dsharness.products import product
 from dsharness.systems.ldap.directory import USER_MASK, Site, user_name
@@ -33,9 +33,9 @@ SCRIPT, LDIF, SETTINGS, LOAD = "reproduce.sh", "users.ldif", "settings.ldif", "l
 def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str, str]:
     """Return texts by their files' names; UsageError where LDAP's tools cannot make the load."""
     load = column.workload
-    if isinstance(load, LdcltWorkload) and _can_be_sent(load):
+    if isinstance(load, LdcltWorkload) and is_repeatable(load):
         files, made = {USERS_FILE: users_file(load, SITE, 0)}, _ldclt(load)
-    elif isinstance(load, LdaploadWorkload) and _can_be_sent(load) and searches_alone(load, SITE):
+    elif isinstance(load, LdaploadWorkload) and is_repeatable(load):
         searches = RepeatedSearches.of(load, SITE, WHO[load.bound_as])
         files, made = dict(searches.files), _searches(searches)
     else:
@@ -59,8 +59,16 @@ def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str
     }
 
 
-def _can_be_sent(load: DirectoryWorkload) -> bool:
-    return load.operation != DirectoryOperation.MODIFY and load.users <= MOST_USERS
+def is_repeatable(load: Workload | None) -> bool:
+    """Return whether LDAP's own tools can make it: binds or plain searches of so many users."""
+    match load:
+        case LdcltWorkload():
+            repeatable = load.operation is not DirectoryOperation.MODIFY
+        case LdaploadWorkload():
+            repeatable = searches_alone(load, SITE)
+        case _:
+            return False
+    return repeatable and load.users <= MOST_USERS
 
 
 def _server(comparison: ComparisonTable) -> str:

@@ -21,12 +21,13 @@ from dsharness.measure.metrics import (
     RATE,
     find_metric,
 )
-from dsharness.model import LdcltWorkload, Value
+from dsharness.model import Value
 from dsharness.model.ldap_requests import PLACES
 from dsharness.plain_text import without_folders
 from dsresults.commits_result import SHORT
 from dsresults.compare.comparison_table import Candidate
 from dsresults.explainers import shown_columns
+from dsresults.explainers.ldap_reproducer import is_repeatable
 from dsresults.moved_packages import PackageChange
 from dsresults.number_text import (
     chance_text,
@@ -235,9 +236,9 @@ def _parameters(step: FoundStep) -> str:
 
 def _steps(step: FoundStep) -> Iterator[str]:
     yield f"1. Data and load: {_parameters(step)}"
-    alone = isinstance(step.column.workload, LdcltWorkload)
-    without = " (without it: `dsbisect show --reproducer DIR` writes a script for ldclt)"
-    yield f"2. From an empty machine, with dsbisect{without if alone else ''}:"
+    without = " (without it: `dsbisect show --reproducer DIR` writes a script for LDAP's own tools)"
+    alone = without if is_repeatable(step.column.workload) else ""
+    yield f"2. From an empty machine, with dsbisect{alone}:"
     yield from ("", *block([repeat_command(step.comparison)]))
 
 
