@@ -309,12 +309,14 @@ FORMAT = 4  # raise when the remembered answer changes its shape
 
 
 def detect(*, fresh: bool = False) -> Engine:
-    """The engine as it works here; remembered until podman, the user or the limits change."""
+    """The engine as it works here; remembered until podman, its files, user or limits change."""
     find_tool("podman")
     find_tool("buildah")
     refuse_low_limits()
     memory = config_home() / "engine.json"
-    key = content_key([FORMAT, _version(), os.getuid(), hard_limits(), os.environ.get("PATH", "")])
+    settings = [[str(path), str(_read_settings(path))] for path in _settings_files()]
+    user = [os.getuid(), hard_limits(), os.environ.get("PATH", "")]
+    key = content_key([FORMAT, _version(), *user, settings])
     if not fresh:
         remembered_engine = _recall(memory, key)
         if remembered_engine is not None:

@@ -164,6 +164,20 @@ def test_the_answer_is_remembered_until_something_changes(
     assert detect().podman_version == "5.0.0"
 
 
+def test_what_podman_is_told_by_a_file_is_part_of_the_answer(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    without = detect()
+    tried = starts(machine)
+    named = tmp_path / "own.conf"
+    named.write_text('[engine]\nruntime = "runc"\n')
+    monkeypatch.setenv("CONTAINERS_CONF", str(named))
+    detect()
+    assert starts(machine) > tried
+    monkeypatch.delenv("CONTAINERS_CONF")
+    assert detect() == without
+
+
 @pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"key": 1}', "null", "\x00"])
