@@ -61,12 +61,11 @@ def build(
         ),
         on_progress=lambda row, news: typer.echo(f"{row}: {news}", err=True),
     )
+    images = [result for result in results.values() if isinstance(result, Image)]
     if as_json:
         typer.echo(json.dumps([_facts(row, result) for row, result in results.items()], indent=2))
-    else:
-        shown_console().print(
-            _table([result for result in results.values() if isinstance(result, Image)])
-        )
+    elif images:
+        shown_console().print(_table(images))
     failures = [result for result in results.values() if isinstance(result, DsbisectError)]
     for failure in failures[1:]:
         typer.echo(f"error: {failure}", err=True)
