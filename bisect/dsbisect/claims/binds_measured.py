@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
@@ -17,6 +17,7 @@ from dsharness.model import (
     DECIDER,
     DirectoryContent,
     LdcltWorkload,
+    Matrix,
     Sample,
     Settings,
     UserOrder,
@@ -48,13 +49,8 @@ class StoredSupply(ArmSupply):
     def seed(self, candidate: str, common: Seed, progress: Progress) -> Seed:
         del progress
         arm = self.arms[candidate]
-        if arm.settings is not None:
-            settings = find_settings(self.matrix, arm.settings)
-            return Seed(content=common.content, settings=settings)
-        if arm.scheme is None:
-            return common
-        if arm.rounds is None:
-            return Seed(content=common.content, settings=scheme_settings(arm.scheme))
+        if arm.settings is not None or arm.scheme is None or arm.rounds is None:
+            return replace(common, settings=arm_settings(arm, self.matrix) or common.settings)
         hashed_part = self._hashed_before(
             arm, arm.scheme, arm.rounds, common.holds(DirectoryContent)
         )
@@ -79,6 +75,13 @@ class StoredSupply(ArmSupply):
     def check(self, candidate: str, golden: Golden) -> None:
         if self.arms[candidate].scheme is None:  # edits promise nothing of another scheme
             super().check(candidate, golden)
+
+
+def arm_settings(arm: Arm, matrix: Matrix) -> Settings | None:
+    """Return what an arm sets of its server; None where it is as its package sets it."""
+    if arm.settings is not None:
+        return find_settings(matrix, arm.settings)
+    return scheme_settings(arm.scheme) if arm.scheme else None
 
 
 def scheme_settings(scheme: str) -> Settings:

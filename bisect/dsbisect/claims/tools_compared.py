@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dsbisect.claims.binds_measured import bind_workload, measure_binds, scheme_settings
+from dsbisect.claims.binds_measured import arm_settings, bind_workload, measure_binds
 from dsbisect.claims.claims_lab import DEFAULT, ClaimsLab
 from dsbisect.load_study import PROGRAM, locust_program
 from dsharness.containers.lab_folders import scratch_folder
@@ -76,7 +76,7 @@ def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
     if line is None or line.most is None:
         raise InconclusiveError(measured.why_not(arm.name))
     load = bind_workload(compared.users, compared.users)
-    settings = scheme_settings(arm.scheme) if arm.scheme else DEFAULT
+    settings = arm_settings(arm, lab.matrix) or DEFAULT
     golden = lab.golden(arm.row, load.content, settings)
     with (
         serve(lab.engine, golden, lab.cpus, keep=lab.keep) as instance,

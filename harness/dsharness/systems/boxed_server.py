@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
+from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError
 from dsharness.model import Facts
 from dsharness.progress import Progress
@@ -18,6 +19,9 @@ from dsharness.systems.system import SHARED_FOLDER, Endpoint, Seed
 
 # The rule of the container's own network instead of a capability, for ports below 1024.
 LOW_PORTS = ("--sysctl", "net.ipv4.ip_unprivileged_port_start=0")
+
+
+MOST_BYTES = 64 << 10  # of what a server says of itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,14 @@ def box_of(endpoint: Endpoint) -> Container:
     if not isinstance(endpoint, InBox):
         raise InstanceError("the server tells of itself only inside its own container")
     return endpoint.box
+
+
+def answer_of(endpoint: Endpoint, *command: str, silent: str) -> str:
+    """Return what a command inside its container prints; InstanceError says who is silent."""
+    done = box_of(endpoint).execute(*command, keep_bytes=MOST_BYTES)
+    if not done.ok:
+        raise InstanceError(f"{silent}: {last_line(done)}")
+    return done.stdout
 
 
 class BoxedServer(ABC):

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container
-from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts
-from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
+from dsharness.systems.boxed_server import MOST_BYTES, BoxedServer, InBox, answer_of, box_of
 from dsharness.systems.system import Endpoint, Look, Seed, count_in
 from dsproducts.bind.dns_workloads import COUNT, ZoneContent
 
@@ -75,7 +74,6 @@ PID_FILE = f"{FOLDER}/named.pid"
 USER = "bind"  # made by the package: named needs no privilege at any time
 PORT, CONTROL_PORT = 5300, 9530
 TRANSPORTS = ("+notcp", "+tcp")
-MOST_BYTES = 64 << 10  # of what it says of itself
 
 CONFIG = f"""\
 include "{FOLDER}/control.key";
@@ -178,10 +176,8 @@ class Bind(BoxedServer):
         return facts
 
     def look(self, endpoint: Endpoint) -> Look:
-        done = box_of(endpoint).execute(*self._script(LOOK), keep_bytes=MOST_BYTES)
-        if not done.ok:
-            raise InstanceError(f"named does not answer rndc: {last_line(done)}")
-        return read_look(done.stdout)
+        look = self._script(LOOK)
+        return read_look(answer_of(endpoint, *look, silent="named does not answer rndc"))
 
     def error_log(self) -> str:
         return f"{FOLDER}/named.run"  # by -g it speaks on standard error instead

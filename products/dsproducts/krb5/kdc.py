@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container
-from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import Content, Facts
-from dsharness.systems.boxed_server import BoxedServer, InBox, box_of
+from dsharness.systems.boxed_server import MOST_BYTES, BoxedServer, InBox, answer_of, box_of
 from dsharness.systems.system import Endpoint, Look, Seed, count_in
 from dsproducts.krb5.krbload_workload import SHORT_TICKETS, RealmContent
 
@@ -27,7 +26,6 @@ USER = "nobody"  # the KDC needs no privilege at any time; its package makes no 
 FOLDER = "/var/tmp/kdc"  # noqa: S108 - of the container, where that user may write
 PID_FILE, LOG = f"{FOLDER}/kdc.pid", f"{FOLDER}/kdc.log"
 PORT = 8800
-MOST_BYTES = 64 << 10  # of what it says of itself
 LAST_SUCCESS = "disable-last-success"  # whether no login with a proof is written down
 CLOCK_S = 86_400  # by which a user's clock may differ: proofs are made once, before a load
 
@@ -180,10 +178,7 @@ class Krb5(BoxedServer):
 
     def look(self, endpoint: Endpoint) -> Look:
         look = _script(LOOK, user(0, guarded=True))
-        done = box_of(endpoint).execute(*look, keep_bytes=MOST_BYTES)
-        if not done.ok:
-            raise InstanceError(f"the KDC's database does not answer: {last_line(done)}")
-        return read_look(done.stdout)
+        return read_look(answer_of(endpoint, *look, silent="the KDC's database does not answer"))
 
     def error_log(self) -> str:
         return LOG

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.containers.container import Container, Options
-from dsharness.containers.engine import last_line
 from dsharness.errors import InstanceError, MatrixError
 from dsharness.model import (
     DATABASE,
@@ -24,7 +23,14 @@ from dsharness.model import (
     LdapTransport,
     UserEntries,
 )
-from dsharness.systems.boxed_server import LOW_PORTS, BoxedServer, InBox, box_of
+from dsharness.systems.boxed_server import (
+    LOW_PORTS,
+    MOST_BYTES,
+    BoxedServer,
+    InBox,
+    answer_of,
+    box_of,
+)
 from dsharness.systems.ldap.directory_system import OwnDirectory, asked_number
 from dsharness.systems.readiness import listens
 from dsharness.systems.system import CannotCount, Endpoint, Look, Seed
@@ -38,7 +44,6 @@ PID_FILE, LOG = f"{FOLDER}/run/samba.pid", f"{FOLDER}/log"
 PORTS: Mapping[str, int] = {"ldap": SITE.port, "kerberos": 88, "dns": 53}
 SECURE_PORT = 636
 SOCKETS = "/proc/net/tcp"
-MOST_BYTES = 64 << 10  # of what it says of itself
 ADD_S, ENTRY_S = 300.0, 0.5  # to add entries, on a busy machine
 
 STORES = ("tdb", "mdb")  # what its database may be
@@ -167,16 +172,13 @@ class Samba(BoxedServer):
 
     def check(self, endpoint: Endpoint, seed: Seed) -> Facts:
         """What it says of itself, once both ends of what it holds were answered."""
-        asked = _work("check", SITE.user_password, *proofs(seed.content))
-        box_of(endpoint).must(*asked, what="ask the domain controller")
+        check = _work("check", SITE.user_password, *proofs(seed.content))
+        box_of(endpoint).must(*check, what="ask the domain controller")
         return self.look(endpoint).facts
 
     def look(self, endpoint: Endpoint) -> Look:
         look = ("sh", "-c", LOOK, "sh", *_work("look"))
-        done = box_of(endpoint).execute(*look, keep_bytes=MOST_BYTES)
-        if not done.ok:
-            raise InstanceError(f"the domain controller does not answer: {last_line(done)}")
-        return read_look(done.stdout)
+        return read_look(answer_of(endpoint, *look, silent="the domain controller does not answer"))
 
     def error_log(self) -> str:
         return LOG

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field, PositiveInt
 
 from dsbisect.claims.binds_measured import arm_runs
 from dsbisect.claims.claims_lab import ClaimsLab
 from dsharness.matrix import find_workload
-from dsharness.model import DirectoryWorkload, Identifier, Sample, Workload
+from dsharness.model import DirectoryWorkload, Identifier, Workload
 from dsharness.products.published_claims import Experiment, MeasurementBase
 from dsresults.compare.bind_lines import BindPoint
 from dsresults.compare.trial_claims import RatioFigures
@@ -27,12 +27,6 @@ class DomainPoint:
 
     bind: BindPoint
     cpus: int  # of the server
-
-    @classmethod
-    def of(cls, load: Workload, samples: Sequence[Sample], cpus: int) -> Self | None:
-        """None without a valid run."""
-        bind = BindPoint.of(load.content.number, samples)
-        return None if bind is None else cls(bind=bind, cpus=cpus)
 
     @property
     def left_cpus(self) -> float:
@@ -80,11 +74,11 @@ def measure_domains(lab: ClaimsLab, measured: DomainsMeasured) -> RatioFigures:
         runs = arm_runs(lab, measured.rows, (load,), measured.runs)
         failed += (f"{name}: {why}" for name, why in runs.failed.items())
         for row, samples in runs.samples.items():
-            point = DomainPoint.of(load, samples.get(load.id, ()), cpus)
-            if point is None:
+            bind = BindPoint.of(load.content.number, samples.get(load.id, ()))
+            if bind is None:
                 failed.append(f"{row} gave no valid run under {load.id}")
             else:
-                points[row][load.id] = point
+                points[row][load.id] = DomainPoint(bind=bind, cpus=cpus)
     what, axis, ratios = DIVIDED[measured.divided]
     return RatioFigures(
         what=what,

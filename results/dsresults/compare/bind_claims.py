@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, pairwise
 
 from dsharness.products.published_claims import (
@@ -43,11 +43,6 @@ WHOLE_SYSTEMS = (
     "a whole. Astra Linux and Fedora are not among these."
 )
 Values = list[tuple[int, float]]
-SLOWNESS: Mapping[str, Callable[[BindPoint], float]] = {
-    "rate": lambda point: 1 / point.rate_per_s,
-    "time": lambda point: 1 / point.rate_per_s,
-    "cpu": lambda point: point.cost,
-}
 
 
 def judge_slower(judged: Slower, figures: BindFigures) -> ClaimOutcome:
@@ -55,8 +50,12 @@ def judge_slower(judged: Slower, figures: BindFigures) -> ClaimOutcome:
     sentences, holds, flips, figures_found = [], [], [], []
     missing = [name for pair in judged.pairs for name in pair if figures.line(name) is None]
     by_cpu = ", by CPU time" if judged.by == "cpu" else ""
+
+    def slowness(point: BindPoint) -> float:
+        return point.cost if by_cpu else 1 / point.rate_per_s
+
     for base, compared in _known_pairs(judged.pairs, figures):
-        values = _ratios(base, compared, SLOWNESS[judged.by])
+        values = _ratios(base, compared, slowness)
         spans = Span.along(values, lambda ratio: ratio >= judged.at_least)
         holds += [span.holds for span in spans]
         flips += [f"{flip} ({compared.title})" for flip in flips_of(spans)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from dsharness.errors import UsageError
 from dsharness.loads.ldclt import USERS_FILE, users_file
@@ -33,17 +34,17 @@ SCRIPT, LDIF, SETTINGS, LOAD = "reproduce.sh", "users.ldif", "settings.ldif", "l
 def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str, str]:
     """Return texts by their files' names; UsageError where LDAP's tools cannot make the load."""
     load = column.workload
-    if isinstance(load, LdcltWorkload) and is_repeatable(load):
-        files, made = {USERS_FILE: users_file(load, SITE, 0)}, _ldclt(load)
-    elif isinstance(load, LdaploadWorkload) and is_repeatable(load):
-        searches = RepeatedSearches.of(load, SITE, WHO[load.bound_as])
-        files, made = dict(searches.files), _searches(searches)
-    else:
+    if not is_repeatable(load):
         raise UsageError(
             f"{column.workload_id} has no reproducer: it is more than binds or plain searches by "
             f"LDAP's own tools, or needs more than {MOST_USERS:,} users",
             hint="`dsbisect show --issue` has the command that repeats it with this lab",
         )
+    if isinstance(load, LdcltWorkload):
+        files, shell = {USERS_FILE: users_file(load, SITE, 0)}, _ldclt(load)
+    else:
+        searches = RepeatedSearches.of(load, SITE, WHO[load.bound_as])
+        files, shell = dict(searches.files), _searches(searches)
     boundary = column.boundary
     ends = (
         f"{boundary.before} and {boundary.after}"
@@ -55,11 +56,11 @@ def reproducer_files(comparison: ComparisonTable, column: Column) -> Mapping[str
         LDIF: "".join(_entries(load)),
         SETTINGS: "".join(_settings(comparison.options)),
         LOAD: "".join(f"{name}: {value}\n" for name, value in column.parameters.items()),
-        SCRIPT: script.replace("@MADE@", made).replace("@SERVER@", _server(comparison)),
+        SCRIPT: script.replace("@MADE@", shell).replace("@SERVER@", _server(comparison)),
     }
 
 
-def is_repeatable(load: Workload | None) -> bool:
+def is_repeatable(load: Workload | None) -> TypeGuard[LdcltWorkload | LdaploadWorkload]:
     """Return whether LDAP's own tools can make it: binds or plain searches of so many users."""
     match load:
         case LdcltWorkload():
