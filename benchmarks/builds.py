@@ -145,7 +145,7 @@ def bisection(folder: Path, source: Path, clean_s: float) -> dict[str, float]:
 
 def judge_clean(samples: int) -> None:
     """What a careful person gives to git bisect run: a clean build, a few runs, a verdict."""
-    from dsbisect.cli.search_progress import Watch  # noqa: PLC0415
+    from dsbisect.cli.search_progress import SearchProgress  # noqa: PLC0415
     from dsbisect.commits.commit_candidates import SourceSupply  # noqa: PLC0415
     from dsharness.matrix import find_workload  # noqa: PLC0415
     from dsharness.model import Settings, Turn  # noqa: PLC0415
@@ -161,7 +161,7 @@ def judge_clean(samples: int) -> None:
         engine, matrix=matrix, settings=Settings(id="default"), workloads=(workload,), duet=False
     )
     with Laboratory(engine, conditions, supply, lambda *_: None) as laboratory:
-        laboratory.prepare(["here"], Watch())
+        laboratory.prepare(["here"], SearchProgress())
         laboratory.ready("here")
         bench_samples = [
             sample

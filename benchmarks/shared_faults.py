@@ -23,9 +23,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from fleet_of_worlds import CLASS, FACTS, STEP, WorldLab, WorldStudy
+from observers import RecordingObserver
 from postgresql_cluster import Cluster
 from sqlalchemy import text
-from watchers import RecordingWatcher
 
 from dsharness.errors import DiskFullError, UpgradedError
 from dsharness.model import FleetMachine, RunState, SharedRun, TurnState
@@ -102,7 +102,7 @@ class WorldWorkers:
                     engine=None,
                     store=store,
                     study_of=lambda _: study,  # type: ignore[arg-type]
-                    watcher=RecordingWatcher(),
+                    observer=RecordingObserver(),
                     tell=print,
                 )
                 ready_file.touch()

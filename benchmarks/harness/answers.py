@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsbisect.cli.search_progress import Watch
+from dsbisect.cli.search_progress import SearchProgress
 from dsbisect.studies import Rows
 from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.containers.engine import Engine
@@ -38,9 +38,9 @@ def answers(engine: Engine, matrix: Matrix) -> Answers:
     with (
         tempfile.TemporaryDirectory(prefix="dsb-bench-") as folder,
         Store.open(Path(folder) / "bench.db") as store,
-        Watch() as watch,
+        SearchProgress() as watch,
     ):
-        lab = ThisMachine(scene=Scene(matrix=matrix), engine=engine, store=store, watcher=watch)
+        lab = ThisMachine(scene=Scene(matrix=matrix), engine=engine, store=store, observer=watch)
         found = study.play(lab)
     boundaries = [each.boundary for each in found.campaigns if each.boundary]
     named = {each.workload_id: (each.before, each.after) for each in boundaries if each.found}

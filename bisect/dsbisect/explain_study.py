@@ -24,10 +24,10 @@ from dsharness.model import Campaign, Image, Sample, Value, Workload
 from dsharness.systems import SYSTEMS
 from dsharness.systems.system import Part, parts_of
 from dslab.candidates import system_of
+from dslab.inspections import LabInspections
 from dslab.lab_conditions import refuse_shares
 from dslab.laboratory import Laboratory
 from dslab.step_profiles import stored_pair
-from dslab.witnesses import LabWitnesses
 from dsresults.compare.comparison_table import ComparisonTable, ratios
 from dsresults.compare.difference_shares import (
     SERVER,
@@ -100,8 +100,8 @@ def servers_seen(study: Explain, laboratory: Laboratory) -> ServersSeen:
     for error in laboratory.failures.values():
         if not isinstance(error, PartRefusedError):
             raise error
-    witnesses = LabWitnesses(lab=laboratory)
-    settings = (witnesses.configuration(row) for row in (study.fast, study.slow))
+    inspections = LabInspections(lab=laboratory)
+    settings = (inspections.configuration(row) for row in (study.fast, study.slow))
     return ServersSeen(
         refused={name: error.message for name, error in laboratory.failures.items()},
         configuration=changed_settings(*settings),
@@ -158,9 +158,9 @@ def profile_figures(
         measured.campaign,
         (study.fast, study.slow),
         measured.workload,
-        LabWitnesses(lab=machine.laboratory(key)),
+        LabInspections(lab=machine.laboratory(key)),
         machine.store,
-        machine.watcher,
+        machine.observer,
         metric=INSTRUCTIONS.name,
     )
     return ProfileFigures.of(pair)

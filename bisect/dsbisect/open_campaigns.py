@@ -18,10 +18,10 @@ from dsharness.measure.metric import Metric
 from dsharness.measure.metrics import find_metric
 from dsharness.model import Campaign, CampaignKind, Image, Sample, Workload
 from dslab.campaign_loop import CampaignOrder, SampleSource
+from dslab.inspections import LabInspections
 from dslab.laboratory import Laboratory
+from dslab.observer import Observer
 from dslab.step_profiles import profile_steps
-from dslab.watcher import Watcher
-from dslab.witnesses import LabWitnesses
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
 from dssearch.planner import Rounds
@@ -54,7 +54,7 @@ class OpenCampaigns:
     search_kind: CampaignKind = "rows"
     lab: SampleSource
     store: Store
-    watcher: Watcher
+    observer: Observer
     laboratory: Laboratory | None = None  # that of this lab, for more than runs
     errors: Mapping[str, CandidateError] = field(default_factory=dict)  # of what was prepared
     campaigns: list[str] = field(default_factory=list)  # their ids
@@ -72,7 +72,7 @@ class OpenCampaigns:
         return self.laboratory.images if self.laboratory else {}
 
     def note(self, row: str, what: str) -> None:
-        self.watcher.preparing(row, what)
+        self.observer.preparing(row, what)
 
     def refuse_failed(self) -> None:
         for error in self.errors.values():
@@ -153,13 +153,13 @@ class OpenCampaigns:
             if once:
                 earlier = next(iter(order.answers[-1:]), None)
             if earlier and earlier.boundary and not order.unfinished:
-                self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
-                self.watcher.answered(earlier.boundary)
+                self.observer.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
+                self.observer.answered(earlier.boundary)
                 campaigns.append(earlier)
                 continue
             if once and not order.unfinished:
                 begin_with_earlier(order)
-            campaigns.append(order.run(self.watcher))
+            campaigns.append(order.run(self.observer))
         self.campaigns.extend(campaign.id for campaign in campaigns)
         return campaigns
 
@@ -169,8 +169,8 @@ class OpenCampaigns:
         """Profile both sides of each answer."""
         if self.laboratory is None:
             return ()
-        witnesses = LabWitnesses(lab=self.laboratory)
-        return profile_steps(campaigns, workloads, witnesses, self.store, self.watcher)
+        inspections = LabInspections(lab=self.laboratory)
+        return profile_steps(campaigns, workloads, inspections, self.store, self.observer)
 
     def _samples(
         self,
@@ -193,7 +193,7 @@ class OpenCampaigns:
         )
         campaign: Campaign | None
         try:
-            campaign = order.run(self.watcher)
+            campaign = order.run(self.observer)
         except suppressed:
             campaign = order.unfinished
         if campaign is None:

@@ -22,7 +22,7 @@ from dsharness.yaml_files.problems import suggestion
 from dslab.candidates import RowSupply, Supply
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 from dssearch.bayes.prior import Belief, scatters
@@ -245,7 +245,7 @@ def row_lab(
     *,
     engine: Engine,
     store: Store,
-    watcher: Watcher,
+    observer: Observer,
     duet: bool = True,
     supply: Supply | None = None,
 ) -> Iterator[Laboratory]:
@@ -266,7 +266,7 @@ def row_lab(
         rows,
         engine=engine,
         store=store,
-        watcher=watcher,
+        observer=observer,
         questions=questions,
     ) as laboratory:
         yield laboratory

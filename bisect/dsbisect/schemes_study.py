@@ -141,7 +141,7 @@ def offered_by(row: str, machine: ThisMachine) -> OfferedSchemes:
     """Serve the row as its package sets it, and ask; a row that cannot be served is no finding."""
 
     def show(news: str) -> None:
-        machine.watcher.preparing(row, news)
+        machine.observer.preparing(row, news)
 
     engine, matrix = machine.engine, machine.scene.matrix
     supply = RowSupply(engine=engine, matrix=matrix, relock=machine.relock)
@@ -156,7 +156,7 @@ def offered_by(row: str, machine: ThisMachine) -> OfferedSchemes:
             assert isinstance(keeper, PasswordKeeper)  # noqa: S101 - asked before
             offered = keeper.schemes(instance.container, instance.endpoint)
     except CandidateError as error:
-        machine.watcher.failed(row, str(error))
+        machine.observer.failed(row, str(error))
         return OfferedSchemes(failed=str(error))
     return OfferedSchemes(
         offered=offered, facts=golden.facts, versions=notable_versions(golden.image)

@@ -28,7 +28,7 @@ from dsimages.image_set import lock_of
 from dslab.campaign_loop import Answers, LabAnswers
 from dslab.known_answers import UnansweredError
 from dslab.laboratory import Laboratory
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsmany.shared_answers import asked_together
 from dsmany.shared_search import LabOpener
 from dsresults.profile_pair import ProfilePair
@@ -153,7 +153,7 @@ class SharedQuestion:
         return documents_of(lab.seen_now)
 
     def profile(
-        self, answers: LabAnswers, lab: Laboratory, store: Store, watcher: Watcher
+        self, answers: LabAnswers, lab: Laboratory, store: Store, observer: Observer
     ) -> Sequence[ProfilePair]:
         """Play it again, over this machine's lab, which profiles what was found."""
         check_profiler()
@@ -163,7 +163,7 @@ class SharedQuestion:
             answers=answers,
             failures={},
             laboratory=lab,
-            watcher=watcher,
+            observer=observer,
         )
         pairs: Sequence[ProfilePair] = self.study.play(answered_lab).profiles
         return pairs
@@ -185,7 +185,7 @@ class SharedQuestion:
             scene=self.scene,
             engine=opener.engine,
             store=store,
-            watcher=opener.watcher,
+            observer=opener.observer,
             keep=self.keep,
         )
 

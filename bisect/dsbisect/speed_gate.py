@@ -22,7 +22,7 @@ from dsharness.errors import CandidateError
 from dsharness.machine.host import machine_id
 from dsharness.measure.metrics import COST, CPU, FAULTS, INSTRUCTIONS, MEMORY, MEMORY_AT_REST, RATE
 from dsharness.model import Boundary, Sample, Workload
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.compare.compared_loads import ComparedLoad, Word, factor_text, told_of
 from dsresults.number_text import figure, significant
 from dsresults.store import Store
@@ -43,10 +43,10 @@ STRAY, FEW_STRAY, FEW_INSTRUCTIONS = 0.005, 0.03, 10_000_000
 SECONDS = 200.0
 
 
-def speed_steps(question: SpeedQuestion, *, store: Store, watcher: Watcher) -> tuple[Step, ...]:
+def speed_steps(question: SpeedQuestion, *, store: Store, observer: Observer) -> tuple[Step, ...]:
     """List one step for each workload, and one for memory that is lost."""
     engine, scene = question.tools.engine, scene_of(question)
-    lab = ThisMachine(scene=scene, engine=engine, store=store, watcher=watcher)
+    lab = ThisMachine(scene=scene, engine=engine, store=store, observer=observer)
     limits = [question.margin_pct, question.max_pairs, machine_id()]
     steps = (
         Step(

@@ -33,12 +33,12 @@ from dsharness.measure.profiler import check_profiler
 from dsharness.model import Campaign, Image, Matrix, Sample, Settings, SystemName, Value, Workload
 from dslab.campaign_loop import Answers, LabAnswers, Together, asked_in_turn
 from dslab.candidates import check_loads
+from dslab.inspections import LabInspections
 from dslab.known_answers import UnpreparedError
 from dslab.lab_conditions import default_workloads, fitting_workloads
 from dslab.laboratory import Laboratory
+from dslab.observer import Observer
 from dslab.step_profiles import profile_steps
-from dslab.watcher import Watcher
-from dslab.witnesses import LabWitnesses
 from dsresults.page.page import Answer as PageAnswer
 from dsresults.profile_pair import ProfilePair
 from dsresults.store import Store
@@ -231,7 +231,7 @@ class ThisMachine:
     scene: Scene
     engine: Engine
     store: Store
-    watcher: Watcher
+    observer: Observer
     relock: bool = False
     keep: bool = False
     opened: dict[str, OpenCampaigns] = field(default_factory=dict)  # each lab, in order
@@ -256,14 +256,14 @@ class ThisMachine:
             search_kind=asked.study.search_kind,
             lab=laboratory,
             store=self.store,
-            watcher=self.watcher,
+            observer=self.observer,
             laboratory=laboratory,
             errors=laboratory.failures,
         )
         return runs
 
     def announce(self, names: Sequence[str]) -> None:
-        self.watcher.begin(names, len(names))
+        self.observer.begin(names, len(names))
 
     def seen(self, name: str, kind: type[V], look: Callable[[ThisMachine], V]) -> V:
         del kind
@@ -295,7 +295,7 @@ class ThisMachine:
             duet=study.pairs(self.scene),
             engine=self.engine,
             store=self.store,
-            watcher=self.watcher,
+            observer=self.observer,
             supply=study.supply(self),
         ) as laboratory:
             yield laboratory
@@ -320,7 +320,7 @@ class AnsweredLab:
     session: str = ""  # the start of a lab that an answer is of
     until: str | None = None
     laboratory: Laboratory | None = None  # where profiles are taken
-    watcher: Watcher | None = None
+    observer: Observer | None = None
 
     @contextmanager
     def rows(
@@ -470,7 +470,7 @@ class AnsweredRuns:
     def profiled(
         self, campaigns: Sequence[Campaign], workloads: Sequence[Workload]
     ) -> Sequence[ProfilePair]:
-        if self.lab.laboratory is None or self.lab.watcher is None:
+        if self.lab.laboratory is None or self.lab.observer is None:
             return ()
-        witnesses = LabWitnesses(lab=self.lab.laboratory)
-        return profile_steps(campaigns, workloads, witnesses, self.lab.store, self.lab.watcher)
+        inspections = LabInspections(lab=self.lab.laboratory)
+        return profile_steps(campaigns, workloads, inspections, self.lab.store, self.lab.observer)

@@ -16,7 +16,7 @@ from dsbisect.shared_studies import shared_study
 from dsharness.containers.engine import Engine
 from dsharness.errors import InconclusiveError
 from dsharness.model import RunState
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsmany.attached import LOOK_S, RunTold, answered_runs, begin_run, detached, refuse_unanswered
 from dsmany.fleet import MachineCount, campaign_id_of
 from dsresults.store import Store
@@ -32,7 +32,7 @@ class Searches(Protocol):
         ask: CommitsRequest,
         scope: Range,
         options: SearchOptions,
-        watcher: Watcher,
+        observer: Observer,
         told: Collection[str],
     ) -> Outcome:
         """Begin a search, or find it again; ``told``: campaigns whose answers are known."""
@@ -55,12 +55,12 @@ class OwnSearches:
         ask: CommitsRequest,
         scope: Range,
         options: SearchOptions,
-        watcher: Watcher,
+        observer: Observer,
         told: Collection[str],
     ) -> Outcome:
         del told  # an answer that nobody was told of is found with the search itself
         return lambda: run_commits(
-            ask, scope, engine=self.engine, store=self.store, watcher=watcher, options=options
+            ask, scope, engine=self.engine, store=self.store, observer=observer, options=options
         )
 
     def seconds(self, outcome: CommitsResult) -> float:
@@ -81,7 +81,7 @@ class SharedSearches:
         ask: CommitsRequest,
         scope: Range,
         options: SearchOptions,
-        watcher: Watcher,
+        observer: Observer,
         told: Collection[str],
     ) -> Outcome:
         request = document_of(ask, scope, options, self.refs)
@@ -94,7 +94,7 @@ class SharedSearches:
             machines=self.machines.at_most,
             at_least=self.machines.at_least,
         )
-        run_told = RunTold(self.store, shared_study(run), watcher)
+        run_told = RunTold(self.store, shared_study(run), observer)
 
         def outcome() -> CommitsResult | None:
             try:

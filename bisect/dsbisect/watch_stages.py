@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from dsharness.errors import DsbisectError, StoreError
 from dsharness.model import Boundary, Campaign, Sample
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.number_text import times
 from dsresults.report.upstream_issue import UpstreamIssue
 from dsresults.store import Store
@@ -36,10 +36,10 @@ LIKELY = 0.5  # the chance that there is a step at all
 
 
 @dataclass(kw_only=True)
-class SearchStages(Watcher):
+class SearchStages(Observer):
     """Passes on what it is told, and tells of a tip that seems worse."""
 
-    watcher: Watcher
+    observer: Observer
     reference: str  # as candidates are called
     tip: str
     began: Callable[[AlarmState, str], None]
@@ -58,7 +58,7 @@ class SearchStages(Watcher):
                 self._begin(AlarmState.NEW, note)
             if self.stage is AlarmState.NEW and not set(step.candidates) <= ends:
                 self._begin(AlarmState.BISECTING, note)
-        self.watcher.step(question, step)
+        self.observer.step(question, step)
 
     def _begin(self, stage: AlarmState, note: str) -> None:
         self.began(stage, note)  # told again where it could not be kept
@@ -79,31 +79,31 @@ class SearchStages(Watcher):
 
     def sampled(self, sample: Sample) -> None:
         self._samples.append(sample)
-        self.watcher.sampled(sample)
+        self.observer.sampled(sample)
 
     def resumed(self, campaign: Campaign, samples: int) -> None:
-        self.watcher.resumed(campaign, samples)
+        self.observer.resumed(campaign, samples)
 
     def unmeasurable(self, row: str, why: str) -> None:
-        self.watcher.unmeasurable(row, why)
+        self.observer.unmeasurable(row, why)
 
     def answered(self, boundary: Boundary) -> None:
-        self.watcher.answered(boundary)
+        self.observer.answered(boundary)
 
     def prepared(self, row: str) -> None:
-        self.watcher.prepared(row)
+        self.observer.prepared(row)
 
     def failed(self, row: str, why: str) -> None:
-        self.watcher.failed(row, why)
+        self.observer.failed(row, why)
 
     def preparing(self, row: str, news: str) -> None:
-        self.watcher.preparing(row, news)
+        self.observer.preparing(row, news)
 
     def note(self, text: str) -> None:
-        self.watcher.note(text)
+        self.observer.note(text)
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
-        self.watcher.begin(rows, questions)
+        self.observer.begin(rows, questions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +114,11 @@ class AlarmLog:
     say: Callable[[str], None]
 
     def stages(
-        self, watcher: Watcher, series: WatchedSeries, tip: str, line: Sequence[str]
+        self, observer: Observer, series: WatchedSeries, tip: str, line: Sequence[str]
     ) -> SearchStages:
         """Those of a search along a line of candidates, the last of which is the tip."""
         return SearchStages(
-            watcher=watcher,
+            observer=observer,
             reference=line[0],
             tip=line[-1],
             began=lambda state, note: self.began(series, tip, state, note),

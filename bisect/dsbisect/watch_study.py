@@ -34,7 +34,7 @@ from dsharness.yaml_files.problems import FileProblemsError, KeyPath, Problem
 from dsharness.yaml_files.shape import read_checked, refuse_problems
 from dslab.candidates import check_loads
 from dslab.lab_conditions import refuse_shares
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.report.upstream_issue import upstream_issue
 from dsresults.store import Store
 from dsresults.watch.watched_series import (
@@ -242,7 +242,7 @@ class WatchPass:
     matrix: Matrix
     searches: Searches
     store: Store
-    watcher: Watcher
+    observer: Observer
     keep: bool = False
     say: Callable[[str], None] = lambda _: None
 
@@ -296,7 +296,7 @@ class WatchPass:
         self.say(f"{series}: {bad[:12]} next to {good[:12]}")
         ask = replace(ask, good=good, bad=bad)
         scope = laid_range(ask)
-        stages = self._log.stages(self.watcher, series, bad, scope.points)
+        stages = self._log.stages(self.observer, series, bad, scope.points)
         look = BranchLook(series=series, ask=ask, scope=scope, repository=repository, stages=stages)
         if len(scope.groups) > 1:
             known_campaigns = [campaign for tip in tips for campaign in tip.campaigns]

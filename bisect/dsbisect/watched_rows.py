@@ -30,7 +30,7 @@ from dsimages.buildah import exists, untag
 from dsimages.image_set import build_image, find_image
 from dslab.campaign_loop import CampaignOrder
 from dslab.candidates import PackagedSupply, system_of
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.moved_packages import MovedPackages, moved_packages
 from dsresults.report import ReportData, report_data
 from dsresults.report.upstream_issue import UpstreamIssue, upstream_issue
@@ -129,7 +129,7 @@ class States(Protocol):
         """Remove a state that nothing will be compared with."""
         ...
 
-    def compared(self, look: RowLook, watcher: Watcher, options: SearchOptions) -> Campaign:
+    def compared(self, look: RowLook, observer: Observer, options: SearchOptions) -> Campaign:
         """Both states measured fresh, next to each other: a search of two candidates."""
         ...
 
@@ -165,7 +165,7 @@ class OwnStates:
         for reference in (*references.split(), image.reference):
             untag(self.engine, reference)
 
-    def compared(self, look: RowLook, watcher: Watcher, options: SearchOptions) -> Campaign:
+    def compared(self, look: RowLook, observer: Observer, options: SearchOptions) -> Campaign:
         images = {
             name: image.model_copy(update={"candidate_id": name})
             for name, image in zip(look.line, (look.before, look.after), strict=True)
@@ -177,7 +177,7 @@ class OwnStates:
             1,
             engine=self.engine,
             store=self.store,
-            watcher=watcher,
+            observer=observer,
             supply=supply,
         ) as lab:
             before, after = (lab.failures.get(name) for name in look.line)
@@ -196,7 +196,7 @@ class OwnStates:
                 lab=lab,
                 store=self.store,
             )
-            return order.run(watcher)
+            return order.run(observer)
 
 
 def moved_issue(data: ReportData, row: Row, state: MovedPackages) -> UpstreamIssue:
@@ -214,7 +214,7 @@ class RowsPass:
     matrix: Matrix
     states: States
     store: Store
-    watcher: Watcher
+    observer: Observer
     keep: bool = False
     say: Callable[[str], None] = lambda _: None
 
@@ -224,7 +224,7 @@ class RowsPass:
         for name in dict.fromkeys(self.asked.rows):
             row = find_row(self.matrix, name)
             try:
-                progress = partial(self.watcher.preparing, name)
+                progress = partial(self.observer.preparing, name)
                 now = self.states.now(row, self._last(row), progress)
             except CandidateError as error:  # as where packages do not fit each other for a day
                 self.say(f"{name}: {error.message}")
@@ -338,7 +338,7 @@ class RowsPass:
         return AlarmLog(store=self.store, say=self.say)
 
     def _searched(self, look: RowLook) -> Campaign:
-        stages = self._log.stages(self.watcher, look.series, look.after.key, look.line)
+        stages = self._log.stages(self.observer, look.series, look.after.key, look.line)
         return self._log.searched(
             look.series,
             look.after.key,

@@ -29,7 +29,7 @@ from dsharness.model import (
     WayName,
     Workload,
 )
-from dslab.watcher import Listener
+from dslab.observer import Listener
 from dsresults.store import Store
 from dsresults.store.leases import STALE_S, Holder, this_process
 from dssearch.planner import advance, history_of, refuse_endless_disturbance

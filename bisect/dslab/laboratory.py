@@ -30,8 +30,8 @@ from dsharness.process.deadline import check_request
 from dsimages.buildah import remove_leftovers
 from dslab.candidates import Supply
 from dslab.lab_conditions import LabConditions
+from dslab.observer import Observer, Preparation
 from dslab.spent_time import SpentTime
-from dslab.watcher import Preparation, Watcher
 from dsresults.store import Store
 
 WORKERS = 2
@@ -122,7 +122,7 @@ class Laboratory:
         for image in self.images.values():
             store.put(image)
 
-    def prepare(self, candidates: Iterable[str], watcher: Preparation) -> None:
+    def prepare(self, candidates: Iterable[str], observer: Preparation) -> None:
         """Build images and golden states, two at a time; a candidate that fails is noted.
 
         A fault that affects more than one candidate ends everything.
@@ -141,9 +141,9 @@ class Laboratory:
                     self.goldens[candidate] = future.result()
                 except CandidateError as error:
                     self.failures[candidate] = error
-                    watcher.failed(candidate, str(error))
+                    observer.failed(candidate, str(error))
                 else:
-                    watcher.prepared(candidate)
+                    observer.prepared(candidate)
             self._loader = loader.result()
             self._wrapper = self._wrapper_of_way()
             self._runtimes = dict(self._supply.runtimes)
@@ -384,18 +384,18 @@ def open_lab(
     *,
     engine: Engine,
     store: Store,
-    watcher: Watcher,
+    observer: Observer,
     questions: int = 1,
     notes: Sequence[str] = (),
 ) -> Iterator[Laboratory]:
     """A lab whose candidates are prepared, as far as they can be; it stores their images."""
-    watcher.begin(candidates, questions)
+    observer.begin(candidates, questions)
     for note in notes:
-        watcher.preparing(candidates[0], note)
-    with Laboratory(engine, conditions, supply, watcher.preparing) as laboratory:
-        laboratory.prepare(candidates, watcher)
+        observer.preparing(candidates[0], note)
+    with Laboratory(engine, conditions, supply, observer.preparing) as laboratory:
+        laboratory.prepare(candidates, observer)
         if more := supply.left():
-            laboratory.prepare(more, watcher)
+            laboratory.prepare(more, observer)
         laboratory.store_images(store)
         yield laboratory
         laboratory.store_images(store)

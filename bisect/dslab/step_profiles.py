@@ -18,13 +18,13 @@ from dsharness.model import (
     Value,
     Workload,
 )
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
 
 
 class Profiler(Protocol):
-    """What can look at a candidate; ``dslab.witnesses`` has a lab's."""
+    """What can look at a candidate; ``dslab.inspections`` has a lab's."""
 
     def profile(self, candidate: str, workload: Workload) -> CpuProfile: ...
 
@@ -44,12 +44,12 @@ def profile_steps(
     workloads: Sequence[Workload],
     lab: Profiler,
     store: Store,
-    watcher: Watcher,
+    observer: Observer,
 ) -> tuple[ProfilePair, ...]:
     """A stored pair for each answer: the sides of its step, or both ends where it has none."""
     return tuple(
         stored_pair(
-            campaign.id, sides_of(campaign), workload, lab, store, watcher, metric=campaign.metric
+            campaign.id, sides_of(campaign), workload, lab, store, observer, metric=campaign.metric
         )
         for campaign in campaigns
         for workload in workloads
@@ -63,14 +63,14 @@ def stored_pair(
     workload: Workload,
     lab: Profiler,
     store: Store,
-    watcher: Watcher,
+    observer: Observer,
     *,
     metric: str,
 ) -> ProfilePair:
     """The pair that is known of a campaign, otherwise all that this lab can tell."""
     for stored_pair in stored_profiles(store, [campaign_id]):
         return stored_pair
-    pair = profile_pair(campaign_id, names, workload, lab, watcher, metric=metric)
+    pair = profile_pair(campaign_id, names, workload, lab, observer, metric=metric)
     for stored_pair in stored_profiles(store, [campaign_id]):  # by another machine meanwhile
         return stored_pair
     if pair.whole:  # the next run tries again what could not be had
@@ -88,7 +88,7 @@ def profile_pair(
     names: tuple[str, str],
     workload: Workload,
     lab: Profiler,
-    watcher: Watcher,
+    observer: Observer,
     *,
     metric: str,
 ) -> ProfilePair:
@@ -105,13 +105,13 @@ def profile_pair(
     if metric in WAITS:
         looks["waits"] = (lab.thread_waits, "looking where threads wait under")
     facts: dict[str, object] = {}
-    for witness, (look, doing) in looks.items():
-        sides, why = seen_of_both(names, workload, look, watcher, doing)
+    for inspection, (look, doing) in looks.items():
+        sides, why = seen_of_both(names, workload, look, observer, doing)
         both_sides = tuple(sides[name] for name in names) if len(sides) == len(names) else ()
-        if witness == "profiles":
+        if inspection == "profiles":
             facts |= {"before": sides.get(names[0]), "after": sides.get(names[1]), "note": why}
         else:
-            facts |= {witness: both_sides, f"{witness}_note": why}
+            facts |= {inspection: both_sides, f"{inspection}_note": why}
     return ProfilePair(campaign_id=campaign_id, workload_id=workload.id, names=names).model_copy(
         update=facts
     )
@@ -124,13 +124,13 @@ def seen_of_both(
     names: tuple[str, str],
     workload: Workload,
     look: Callable[[str, Workload], Seen | None],
-    watcher: Watcher,
+    observer: Observer,
     doing: str,
 ) -> tuple[dict[str, Seen], str]:
     """What was seen of each side, as far as it went, and why it went no further."""
     sightings: dict[str, Seen] = {}
     for name in names:
-        watcher.preparing(name, f"{doing} {workload.id}")
+        observer.preparing(name, f"{doing} {workload.id}")
         try:
             if (sighting := look(name, workload)) is not None:
                 sightings[name] = sighting

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from dsharness.content_key import content_key
 from dsharness.errors import InconclusiveError, StoppedError, StoreError, UpgradedError, UsageError
 from dsharness.model import Campaign, FleetMachine, RunState, SharedRun, Turn, TurnState
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsmany.fleet import FleetMember, awaits_more, fit_for, fleet_of
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of, ends_of, settle_run
@@ -107,10 +107,10 @@ def cancel_run(store: Store, run: SharedRun) -> bool:
 
 
 def until_answered(
-    store: Store, run: SharedRun, study: SharedStudy, watcher: Watcher
+    store: Store, run: SharedRun, study: SharedStudy, observer: Observer
 ) -> tuple[Campaign, ...]:
     """Return what a run has asked, once it has its answers; Ctrl-C leaves it to the machines."""
-    run_watch = RunTold(store, study, watcher)
+    run_watch = RunTold(store, study, observer)
     try:
         ended_run = run_watch.until_ended(run.id)
     except KeyboardInterrupt as error:
@@ -129,10 +129,10 @@ def detached(run: SharedRun) -> StoppedError:
 
 
 class RunTold:
-    """Tells a watcher what is new in a run, each thing once."""
+    """Tells an observer what is new in a run, each thing once."""
 
-    def __init__(self, store: Store, study: SharedStudy, watcher: Watcher) -> None:
-        self._store, self._study, self._watcher = store, study, watcher
+    def __init__(self, store: Store, study: SharedStudy, observer: Observer) -> None:
+        self._store, self._study, self._observer = store, study, observer
         self._known: set[str] = set()
         self._state = ""
         self.campaigns: tuple[Campaign, ...] = ()
@@ -149,7 +149,7 @@ class RunTold:
         """Tell what is new; the run, if it has ended."""
         rows = self._study.begins_with
         if self._new("begin"):
-            self._watcher.begin(rows, self._study.questions)
+            self._observer.begin(rows, self._study.questions)
         try:
             with self._store.database.reading() as connection:
                 self._store.database.refuse_upgraded(connection)
@@ -170,7 +170,7 @@ class RunTold:
         unreadable = {member.machine.id: member.unreadable for member in fleet if member.unreadable}
         for machine, why in {**unreadable, **run.left_out}.items():
             if self._new(f"left out {machine}"):
-                self._watcher.preparing(names.get(machine, machine), f"left out: {why}")
+                self._observer.preparing(names.get(machine, machine), f"left out: {why}")
         doing = _doing(run, fleet, names)
         if not run.answered:
             self._say(rows[0], doing)
@@ -184,16 +184,16 @@ class RunTold:
         for row in rows:
             if self._new(f"prepared {row}"):
                 if row in failed:
-                    self._watcher.failed(row, failed[row])
+                    self._observer.failed(row, failed[row])
                 else:
-                    self._watcher.prepared(row)
+                    self._observer.prepared(row)
 
     def _tell_campaigns(self, run: SharedRun, names: Mapping[str, str]) -> None:
         self.campaigns = tuple(campaigns_of(self._store, run))
         for campaign in self.campaigns:
             self._tell_turns(run, campaign, names)
             if campaign.boundary is not None and self._new(f"answer {campaign.id}"):
-                self._watcher.answered(campaign.boundary)
+                self._observer.answered(campaign.boundary)
 
     def _tell_turns(self, run: SharedRun, campaign: Campaign, names: Mapping[str, str]) -> None:
         samples = self._store.samples(campaign_id=campaign.id)
@@ -207,14 +207,14 @@ class RunTold:
                     remaining=run.remaining,
                     outlook=self._outlook(run, campaign, turn),
                 )
-                self._watcher.step(question_of(campaign), step)
+                self._observer.step(question_of(campaign), step)
             for sample in samples:
                 of_it = (sample.turn, sample.attempt) == (turn.number, turn.attempt)
                 if of_it and self._new(sample.id):
-                    self._watcher.sampled(sample)
+                    self._observer.sampled(sample)
             for row, why in turn.refused.items():
                 if self._new(f"refused {row}"):
-                    self._watcher.unmeasurable(row, why)
+                    self._observer.unmeasurable(row, why)
 
     def _outlook(self, run: SharedRun, campaign: Campaign, turn: Turn) -> Outlook | None:
         """What a search knows before a turn that is under way; of an earlier one nobody asks."""
@@ -238,7 +238,7 @@ class RunTold:
     def _say(self, row: str, state: str) -> None:
         """Tell a state that lasts once."""
         if state and state != self._state:
-            self._watcher.preparing(row, state)
+            self._observer.preparing(row, state)
         self._state = state
 
 

@@ -28,7 +28,7 @@ from dsharness.model import Finding, Prepared, RunState, SharedRun
 from dslab.campaign_loop import LabAnswers
 from dslab.known_answers import UnansweredError, UnpreparedError
 from dslab.laboratory import Laboratory
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsmany.fleet import (
     FleetMember,
     awaits_more,
@@ -85,7 +85,7 @@ class SharedStudy(Protocol):
         ...
 
     def profile(
-        self, answers: LabAnswers, lab: Laboratory, store: Store, watcher: Watcher
+        self, answers: LabAnswers, lab: Laboratory, store: Store, observer: Observer
     ) -> Sequence[ProfilePair]:
         """Profile both sides of what was found, once all is answered; what is whole is stored."""
         ...
@@ -108,7 +108,7 @@ class LabOpener(Protocol):
     def engine(self) -> Engine: ...
 
     @property
-    def watcher(self) -> Watcher: ...
+    def observer(self) -> Observer: ...
 
     def open(self, name: str, place: Place) -> Laboratory:
         """The one that is open, if it is that one; ``place`` opens it otherwise."""

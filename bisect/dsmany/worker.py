@@ -40,7 +40,7 @@ from dsharness.process.deadline import check_request
 from dslab.campaign_loop import LabAnswers, Lease, TurnTaker, leased
 from dslab.known_answers import KnownAnswers, UnansweredError
 from dslab.laboratory import Laboratory
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsmany.fleet import BEAT_S, fit_for, fleet_of, planned_turns
 from dsmany.job_queue import JobQueue
 from dsmany.shared_answers import campaigns_of, ends_of, settle_run
@@ -78,11 +78,11 @@ class FleetWorker:
         engine: Engine,
         store: Store,
         study_of: StudyOf,
-        watcher: Watcher,
+        observer: Observer,
         tell: Callable[[str], None],
     ) -> None:
         self._machine, self.engine, self._store = machine, engine, store
-        self._study_of, self.watcher, self._tell = study_of, watcher, tell
+        self._study_of, self.observer, self._tell = study_of, observer, tell
         self._jobs = JobQueue.of(store)
         self._plans = Coordinator(store=store, jobs=self._jobs, study_of=study_of)
         self._at_work = threading.Lock()
@@ -190,7 +190,7 @@ class FleetWorker:
         assert run.prepared is not None  # noqa: S101 - it has its answers
         known_answers = KnownAnswers(campaigns=campaigns_of(self._store, run))
         lab = self._lab_for(run, next(iter(run.prepared.labs)), known_answers)
-        pairs = self._study_of(run).profile(known_answers, lab, self._store, self.watcher)
+        pairs = self._study_of(run).profile(known_answers, lab, self._store, self.observer)
         return "; ".join(dict.fromkeys(why for pair in pairs for why in pair.notes))
 
     def take(self, run_id: str, turn_id: str) -> None:
@@ -235,10 +235,10 @@ class FleetWorker:
             why=", ".join(turn.candidates),
             remaining=run.remaining,
         )
-        self.watcher.step(question_of(campaign), step)
+        self.observer.step(question_of(campaign), step)
         assert run.prepared is not None  # noqa: S101 - asked before
         ends = ends_of(campaign, run.prepared)
-        TurnTaker(lab=lab, record=record, listener=self.watcher, ends=ends, needs_all=False).take(
+        TurnTaker(lab=lab, record=record, listener=self.observer, ends=ends, needs_all=False).take(
             turn
         )
 
@@ -415,8 +415,8 @@ class _Opener:
         return self.worker.engine
 
     @property
-    def watcher(self) -> Watcher:
-        return self.worker.watcher
+    def observer(self) -> Observer:
+        return self.worker.observer
 
     def open(self, name: str, place: Place) -> Laboratory:
         """UnlikeError where it is not as that of the machine that had it first."""

@@ -26,7 +26,7 @@ from dsharness.products import product_of
 from dsharness.products.catalog import known_of, packages_of
 from dsharness.systems import answers
 from dslab.lab_conditions import default_workloads
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.store import Store
 from dsvalidate import builds_gate, installs_gate, safe_gate, works_gate
 from dsvalidate.check import PackageFile, Validation
@@ -126,7 +126,7 @@ LAST = ("traces", "reproducible")
 COMMON_S, WORKLOAD_S = 1260.0, 200.0
 
 
-class ValidationListener(StepListener, Watcher, Protocol):
+class ValidationListener(StepListener, Observer, Protocol):
     """Receives what steps and labs do."""
 
 

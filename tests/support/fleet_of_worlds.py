@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from measured import WorldBenches
+from observers import RecordingObserver
 from pydantic import JsonValue
 from sqlalchemy import text
-from watchers import RecordingWatcher
 from worlds import World
 
 from dsharness.errors import EngineError, InstanceError
@@ -94,7 +94,7 @@ class WorldLab(WorldBenches):
 
 
 @dataclass(frozen=True)
-class WorldWitnesses:
+class WorldInspections:
     """Profiles of a world's candidates."""
 
     lab: WorldLab
@@ -158,13 +158,13 @@ class WorldStudy:
         self.answer(answers, store, prepared=None)
 
     def profile(
-        self, answers: LabAnswers, lab: Any, store: Store, watcher: Any
+        self, answers: LabAnswers, lab: Any, store: Store, observer: Any
     ) -> Sequence[ProfilePair]:
         found = answers.within("")(self.question, WORKLOAD, self.search, "rows")
         for name in sides_of(found):
             lab.ready(name)
-        witnesses: Any = WorldWitnesses(lab)
-        return profile_steps([found], [WORKLOAD], witnesses, store, watcher)
+        inspections: Any = WorldInspections(lab)
+        return profile_steps([found], [WORKLOAD], inspections, store, observer)
 
     def lab(
         self, name: str, answers: LabAnswers, store: Store, **around: Any
@@ -205,7 +205,7 @@ class Fleet:
         study = replace(self._study, labs=self.labs, machine=name)
         return FleetWorker(
             machine=machine, engine=None, store=self.store, study_of=lambda run: study,  # type: ignore[arg-type]
-            watcher=RecordingWatcher(), tell=self.told.append,
+            observer=RecordingObserver(), tell=self.told.append,
         )  # fmt: skip
 
     def dies(self, name: str) -> None:

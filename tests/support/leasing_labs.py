@@ -13,8 +13,8 @@ from typing import TextIO
 
 from forks import Fork, forked
 from measured import own
+from observers import RecordingObserver
 from store_values import sample
-from watchers import RecordingWatcher
 from worlds import World
 
 from dsharness.errors import BusyError, StoreError
@@ -59,7 +59,7 @@ class Benches:
 
 
 @dataclass
-class WritingWatcher(RecordingWatcher):
+class WritingObserver(RecordingObserver):
     """Writes what happens, by name, as it happens."""
 
     lines: TextIO = sys.stdout
@@ -69,14 +69,14 @@ class WritingWatcher(RecordingWatcher):
         self.lines.flush()
 
 
-def search(store: Store, each_s: float, watcher: RecordingWatcher) -> Campaign:
+def search(store: Store, each_s: float, observer: RecordingObserver) -> Campaign:
     return CampaignOrder(
         question=QUESTION,
         workload=LdcltWorkload(id="w", title="binds"),
         search=Bayes(),
         lab=Benches(each_s),
         store=store,
-    ).run(watcher)
+    ).run(observer)
 
 
 def lab(url: str | Path, each_s: float) -> AbstractContextManager[Fork]:
@@ -85,7 +85,7 @@ def lab(url: str | Path, each_s: float) -> AbstractContextManager[Fork]:
     def work(lines: TextIO) -> int:
         try:
             with Store.open(url) as store:
-                search(store, each_s, WritingWatcher(lines=lines))
+                search(store, each_s, WritingObserver(lines=lines))
         except BusyError as error:
             lines.write(str(error))
             return error.exit_code
@@ -104,7 +104,7 @@ def prove_one_process_at_a_time(url: str | Path) -> None:
         first.kill()
     with Store.open(url) as store:
         before = len(store.samples())
-        campaign = search(store, 0.0, RecordingWatcher())
+        campaign = search(store, 0.0, RecordingObserver())
         taken = store.samples(campaign_id=campaign.id)
         turns = [(each.candidate_id, each.turn) for each in taken]
         assert campaign.boundary is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from watchers import RecordingWatcher
+from observers import RecordingObserver
 
 from dsbisect.rows_study import MEASURE_ALL_UP_TO, ROWS
 from dsbisect.search_options import SearchOptions
@@ -293,7 +293,7 @@ def _searched(
             ),
             lab=benches,
             store=store,
-        ).run(RecordingWatcher())
+        ).run(RecordingObserver())
         taken = store.samples(campaign_id=kept.id)
     fixed = f"campaign-{workload}"
     campaign = kept.model_copy(

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from observers import RecordingObserver
 from shipped import MATRIX
-from watchers import RecordingWatcher
 
 from dsbisect.speed_gate import speed_steps
 from dsharness.containers.engine import Engine
@@ -94,7 +94,7 @@ def steps_in(
     question: SpeedQuestion, folder: Path, *, accept_weaker: bool = False
 ) -> dict[str, Step]:
     """By name; those that need a laboratory cannot be run."""
-    speed = partial(speed_steps, store=cast("Store", None), watcher=RecordingWatcher())
+    speed = partial(speed_steps, store=cast("Store", None), observer=RecordingObserver())
     evidence = EvidenceFolder(folder=folder)
     steps = steps_of(question, evidence, speed, accept_weaker=accept_weaker)
     return {step.name: step for step in steps}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from measured import WorldBenches
+from observers import RecordingObserver
 from shipped import MATRIX
 from validations import ENGINE
-from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.open_campaigns import OpenCampaigns
@@ -20,7 +20,7 @@ from dsharness.containers.engine import Engine
 from dsharness.errors import CandidateError
 from dsharness.model import Campaign, CampaignKind, Sample, Turn, Workload
 from dslab.campaign_loop import Answers, CampaignOrder, SampleSource
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.store import Store
 from dssearch.question import Question, Search
 
@@ -41,7 +41,7 @@ class WorldMachine(ThisMachine):
 
     scene: Scene = field(default_factory=lambda: Scene(matrix=MATRIX))
     engine: Engine = ENGINE
-    watcher: Watcher = field(default_factory=RecordingWatcher)
+    observer: Observer = field(default_factory=RecordingObserver)
     world: World
     benches: list[WorldBenches] = field(default_factory=list)
     stop_after: int = 10_000
@@ -68,7 +68,7 @@ class WorldMachine(ThisMachine):
             settings=part.settings.id if part else study.settings,
             metric=(part and part.metric) or study.decider, kind=study.runs_kind,
             search_kind=study.search_kind,
-            lab=self.benches[-1], store=self.store, watcher=self.watcher, errors=errors,
+            lab=self.benches[-1], store=self.store, observer=self.observer, errors=errors,
         )  # fmt: skip
         self.opened[key] = runs
         yield runs
@@ -92,4 +92,4 @@ class Fleet:
             question=question, workload=workload, search=search, lab=self.lab, store=self.store,
             kind=kind,
         )  # fmt: skip
-        return order.run(RecordingWatcher())
+        return order.run(RecordingObserver())

@@ -154,7 +154,7 @@ def arm_runs(
         len(loads),
         engine=lab.engine,
         store=lab.store,
-        watcher=lab.watcher,
+        observer=lab.observer,
         duet=False,
         supply=supply,
     ) as opened:
@@ -164,7 +164,7 @@ def arm_runs(
             kind="measure",
             lab=opened,
             store=lab.store,
-            watcher=lab.watcher,
+            observer=lab.observer,
         )
         line = tuple(name for name in names if name not in opened.failures)
         for load in loads if line else ():

@@ -11,15 +11,15 @@ from dsharness.measure.golden_state import Golden
 from dsharness.model import Content, Matrix, Settings
 from dsharness.systems import Seed
 from dslab.candidates import RowSupply
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.compare.claim_outcomes import ClaimAnswer
 from dsresults.store import Store
 
 DEFAULT = Settings(id="default", title="what the package sets")
 
 
-class ClaimsWatcher(Watcher, Protocol):
-    """A watcher that is also told which experiment begins, and what each claim came to."""
+class ClaimsObserver(Observer, Protocol):
+    """An observer that is also told which experiment begins, and what each claim came to."""
 
     def began(self, what: str, left_s: float) -> None: ...
 
@@ -33,7 +33,7 @@ class ClaimsLab:
     matrix: Matrix
     engine: Engine
     store: Store
-    watcher: ClaimsWatcher
+    observer: ClaimsObserver
     command: str = ""
     repository: str | None = None
     relock: bool = False
@@ -47,7 +47,7 @@ class ClaimsLab:
         """A row's server, filled; a CandidateError where that fails."""
 
         def show(what: str) -> None:
-            self.watcher.preparing(row, what)
+            self.observer.preparing(row, what)
 
         supply = RowSupply(engine=self.engine, matrix=self.matrix, relock=self.relock)
         seed = Seed(content=content, settings=settings)

@@ -85,12 +85,12 @@ class ClaimsStudy:
         self._judge(figures, failures, answers)
         for number, (name, measurement) in enumerate(needed.items(), start=1):
             title = f"{name} ({number} of {len(needed)}): {_title(measurement)}"
-            self.lab.watcher.began(title, 60 * minutes_left)
+            self.lab.observer.began(title, 60 * minutes_left)
             try:
                 figures[name] = self._measured(measurement)
             except (Candidate, InconclusiveError, BuildError) as error:
                 failures[name] = str(error)
-                self.lab.watcher.failed(name, str(error))
+                self.lab.observer.failed(name, str(error))
             minutes_left -= measurement.minutes
             self._judge(figures, failures, answers)
         reached, unreached, published = self._published()
@@ -143,7 +143,7 @@ class ClaimsStudy:
             is_complete = all(name in figures or name in failures for name in claim.measured)
             if claim.id not in answers and is_complete:
                 answers[claim.id] = self._answered(claim, figures, failures)
-                self.lab.watcher.judged(answers[claim.id])
+                self.lab.observer.judged(answers[claim.id])
 
     def _answered(
         self, claim: PublishedClaim, figures: Mapping[str, Figures], failures: Mapping[str, str]
@@ -171,7 +171,7 @@ class ClaimsStudy:
         if not self.request.published_rows:
             return (), (), None
         rows = [row for row in self.lab.matrix.rows if row.published]
-        self.lab.watcher.began(f"the {len(rows)} published rows", 60.0 * len(rows))
+        self.lab.observer.began(f"the {len(rows)} published rows", 60.0 * len(rows))
         tried = {row.id: self._why_unreached(row) for row in rows}
         reached = tuple(name for name, why in tried.items() if not why)
         unreached = tuple(UnreachedRow(row=name, why=why) for name, why in tried.items() if why)
@@ -185,13 +185,13 @@ class ClaimsStudy:
         """Empty where its image could be made."""
 
         def show(news: str) -> None:
-            self.lab.watcher.preparing(row.id, news)
+            self.lab.observer.preparing(row.id, news)
 
         lab = self.lab
         try:
             row_image(lab.engine, lab.matrix, row, relock=lab.relock, on_progress=show)
         except (Candidate, UnreachableError, DsbisectError) as error:
-            lab.watcher.failed(row.id, error.message)
+            lab.observer.failed(row.id, error.message)
             return error.message
         return ""
 

@@ -33,7 +33,7 @@ def _commits(lab: ClaimsLab, searched: CulpritSearched, repository: str) -> Culp
     )
     scope = laid_range(ask)
     result = run_commits(
-        ask, scope, engine=lab.engine, store=lab.store, watcher=lab.watcher
+        ask, scope, engine=lab.engine, store=lab.store, observer=lab.observer
     ).findings
     return CulpritFigures(
         ends=f"{searched.good}..{searched.bad}",
@@ -57,7 +57,7 @@ def _rows(lab: ClaimsLab, searched: CulpritSearched) -> CulpritFigures:
         scene=Scene(matrix=lab.matrix),
         engine=lab.engine,
         store=lab.store,
-        watcher=lab.watcher,
+        observer=lab.observer,
         relock=lab.relock,
         keep=lab.keep,
     )

@@ -26,7 +26,7 @@ def measure_rising_load(lab: ClaimsLab, measured: LevelsMeasured) -> NearestFigu
         scene=Scene(matrix=lab.matrix),
         engine=lab.engine,
         store=lab.store,
-        watcher=lab.watcher,
+        observer=lab.observer,
         relock=lab.relock,
         keep=lab.keep,
     )

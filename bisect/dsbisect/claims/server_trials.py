@@ -98,12 +98,12 @@ def _row_trial(lab: ClaimsLab, row: str, tried: StoredTried) -> StoredTrial:
         trier = SYSTEMS[golden.system]
         if not isinstance(trier, PasswordTrier):
             raise InstanceError(f"{row} stores no passwords that can be tried out")
-        lab.watcher.preparing(row, f"changing the default scheme to {tried.scheme}")
+        lab.observer.preparing(row, f"changing the default scheme to {tried.scheme}")
         with idle_server(lab, golden) as server:
             change = trier.change_scheme(server.start(), tried.scheme)
         usual, rounds = _rounds(lab, golden, trier, tried)
     except CandidateError as error:
-        lab.watcher.failed(row, str(error))
+        lab.observer.failed(row, str(error))
         return StoredTrial(row=row, failed=str(error))
     return StoredTrial(row=row, change=change, usual_rounds=usual, rounds=rounds)
 
@@ -122,7 +122,7 @@ def _rounds(
             return None, ()
     tried_rounds = []
     for count in tried.rounds_tried:
-        lab.watcher.preparing(row, f"asking for {count:,} rounds of {scheme}")
+        lab.observer.preparing(row, f"asking for {count:,} rounds of {scheme}")
         with idle_server(lab, golden) as server:
             tried_rounds.append(_asked(server, trier, scheme, count))
     return usual, tuple(tried_rounds)
@@ -180,7 +180,7 @@ def try_ports(lab: ClaimsLab, tried: PortsTried) -> PortFigures:
 def _client(lab: ClaimsLab, golden: Golden, tried: PortsTried, *, reuse: int) -> dict[str, Any]:
     """Run the client in the server's own container."""
     title = f"using up {tried.ports} ports, with net.ipv4.tcp_tw_reuse={reuse}"
-    lab.watcher.preparing(tried.row, title)
+    lab.observer.preparing(tried.row, title)
     few = FewPorts(ports=tried.ports, reuse=reuse)
     phases = "all" if reuse == 0 else "one"
     with (
@@ -206,10 +206,10 @@ def _health_checks(lab: ClaimsLab, golden: Golden, tried: PortsTried) -> dict[st
     """A balancer of the world asks the server whether it is well; nothing where none is named."""
     if lab.matrix.tools.balancer is None:
         return {}
-    lab.watcher.preparing(tried.row, "letting haproxy check it")
+    lab.observer.preparing(tried.row, "letting haproxy check it")
 
     def show(news: str) -> None:
-        lab.watcher.preparing(tried.row, news)
+        lab.observer.preparing(tried.row, news)
 
     tools = own_tools(
         lab.engine, lab.matrix, lab.matrix.tools.balancer, "balancer", "with haproxy", progress=show

@@ -64,7 +64,7 @@ class Binder(User):
 def compare_tools(lab: ClaimsLab, compared: ToolsCompared) -> ToolFigures:
     """ToolFigures without rates where Locust cannot be started."""
     arm = compared.arm
-    lab.watcher.preparing(arm.row, f"looking for {PROGRAM}")
+    lab.observer.preparing(arm.row, f"looking for {PROGRAM}")
     program = locust_program()
     if program is None:
         return ToolFigures(
@@ -109,7 +109,7 @@ def _locust(
 ) -> ToolRate:
     """One run; InconclusiveError where a bind failed, as then the rate is not one of binds."""
     name, log = instance.candidate_id, instance.container.log
-    lab.watcher.preparing(name, f"{PROGRAM}, {counted(workers, 'worker')}, for {seconds} s")
+    lab.observer.preparing(name, f"{PROGRAM}, {counted(workers, 'worker')}, for {seconds} s")
     several = ["--processes", str(workers)] if workers > 1 else []
     number = str(USERS_OF_LOCUST)
     argv = [
@@ -131,7 +131,7 @@ def _locust(
         "DSBISECT_SOCKET": str(_socket(instance)),
         "DSBISECT_USERS": str(folder / "users.tsv"),
     }
-    with measuring_alone(lambda news: lab.watcher.preparing(name, news)):
+    with measuring_alone(lambda news: lab.observer.preparing(name, news)):
         deadline = Deadline.after(seconds + BEGIN_AND_END_S)
         result = run(argv, cwd=folder, env=environment, deadline=deadline, log=log)
     rate = locust_rate(result.stdout, workers)

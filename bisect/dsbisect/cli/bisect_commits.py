@@ -113,7 +113,7 @@ def _search_here(
     around: CommitsCircumstances,
     notes: tuple[str, ...],
 ) -> None:
-    from dsbisect.cli.search_progress import Events, Watch
+    from dsbisect.cli.search_progress import Events, SearchProgress
     from dsbisect.commits.commits_study import CommitsResult, run_commits
     from dsbisect.commits.commits_text import answer_text, write_findings
     from dsbisect.found_load import ends_of_commits, looks_for_load
@@ -128,7 +128,7 @@ def _search_here(
         ask = replace(ask, workload=load.workload, metric=load.metric) if load else ask
         notes = ()
     place = Store.open(around.store)
-    with place as store, Events() if around.events else Watch() as watch:
+    with place as store, Events() if around.events else SearchProgress() as watch:
 
         def tell_so_far(known: CommitsResult) -> None:
             page = write_findings(ask.matrix, known, around.output)
@@ -141,7 +141,7 @@ def _search_here(
             scope,
             engine=engine,
             store=store,
-            watcher=watch,
+            observer=watch,
             options=study.options,
             so_far=tell_so_far,
         )

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from dsbisect.cli.search_progress import Watch, sample_line, spell_left
+from dsbisect.cli.search_progress import SearchProgress, sample_line, spell_left
 from dsharness.model import Boundary, Sample
 from dsresults.compare.claim_outcomes import ClaimAnswer
 
 
-class ClaimsWatch(Watch):
+class ClaimsProgress(SearchProgress):
     """Labs inside an experiment say less than in a search: the time left is of all of them."""
 
     def began(self, what: str, left_s: float) -> None:

@@ -309,7 +309,7 @@ def show_layouts(
     as_json: bool,
 ) -> None:
     """Build a commit in so many layouts, measure each, and print by how much they differ."""
-    from dsbisect.cli.search_progress import Watch
+    from dsbisect.cli.search_progress import SearchProgress
     from dsbisect.commits.source_lab import scatter_of_builds
     from dsbisect.study_lab import Scene
     from dsharness.containers.engine_probe import detect
@@ -319,9 +319,9 @@ def show_layouts(
     own = outside(study.repository)
     request = study.request(Scene(matrix=load_matrix(matrix, folder=own)), keep=False)
     engine = detect()
-    with Store.open(store) as opened, Watch() as watch:
+    with Store.open(store) as opened, SearchProgress() as watch:
         scatter = scatter_of_builds(
-            request, layouts, runs, engine=engine, store=opened, watcher=watch
+            request, layouts, runs, engine=engine, store=opened, observer=watch
         )
     typer.echo(scatter.model_dump_json(indent=2) if as_json else scatter_text(scatter))
 

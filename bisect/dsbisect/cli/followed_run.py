@@ -45,12 +45,12 @@ def follow_shared(
 def follow_run(
     store: Store, run: SharedRun, output: Path | None, *, events: bool, as_json: bool
 ) -> None:
-    from dsbisect.cli.search_progress import Events, Watch
+    from dsbisect.cli.search_progress import Events, SearchProgress
     from dsbisect.shared_studies import shared_study
     from dsmany.attached import until_answered
 
     study = shared_study(run)
-    with Events() if events else Watch() as watch:
+    with Events() if events else SearchProgress() as watch:
         campaigns = until_answered(store, run, study, watch)
     _tell(study, store, campaigns, output, as_json=as_json)
 

@@ -84,14 +84,14 @@ def judge(  # noqa: PLR0913 - each is an option
     if workload is None:
         ask = with_usual_workload(ask, Repository.open(repo), ask.good)
 
-    from dsbisect.cli.search_progress import Watch
+    from dsbisect.cli.search_progress import SearchProgress
     from dsbisect.commits.source_lab import judge_commit
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
     engine = detect()
-    with Store.open(store) as opened, Watch() as watch:
-        side, why = judge_commit(ask, revision, engine=engine, store=opened, watcher=watch)
+    with Store.open(store) as opened, SearchProgress() as watch:
+        side, why = judge_commit(ask, revision, engine=engine, store=opened, observer=watch)
     code = {True: JUDGED_BAD, False: JUDGED_GOOD, None: SKIP}[side]
     if code == SKIP:
         typer.echo(f"warning: not judged, skipped: {why}", err=True)

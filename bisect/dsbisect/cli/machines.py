@@ -75,7 +75,7 @@ def worker(
     import sys
     from dataclasses import replace
 
-    from dsbisect.cli.search_progress import Events, Watch
+    from dsbisect.cli.search_progress import Events, SearchProgress
     from dsbisect.shared_studies import SharedStudies
     from dsharness.containers.engine_probe import detect
     from dsharness.errors import UsageError
@@ -104,7 +104,7 @@ def worker(
     if name:
         name_part(name)
     engine = detect()
-    with shared_store(on) as store, Events(sys.stdout) if as_json else Watch() as watch:
+    with shared_store(on) as store, Events(sys.stdout) if as_json else SearchProgress() as watch:
         machine = this_machine(engine, name)
         watch.note(
             f"machine {machine.name} ({machine.id[:8]}), CPUs {_spelt(machine.cpus)}, "
@@ -121,7 +121,7 @@ def worker(
             engine=engine,
             store=store,
             study_of=SharedStudies(fetched=True),
-            watcher=watch,
+            observer=watch,
             tell=watch.note,
         ).serve()
 

@@ -118,7 +118,7 @@ def _claims(  # noqa: PLR0913 - as given
 ) -> None:
     from dsbisect.claims.claims_lab import ClaimsLab
     from dsbisect.claims.claims_study import ClaimsRequest, ClaimsStudy
-    from dsbisect.cli.claims_progress import ClaimsWatch
+    from dsbisect.cli.claims_progress import ClaimsProgress
     from dsharness.containers.engine_probe import detect
     from dsharness.matrix import load_matrix
     from dsharness.product_folder import main_system
@@ -140,12 +140,12 @@ def _claims(  # noqa: PLR0913 - as given
     )
     request.claims  # noqa: B018 - an unknown id is reported before anything is started
     engine = detect()
-    with Store.open(store) as opened, ClaimsWatch() as watch:
+    with Store.open(store) as opened, ClaimsProgress() as watch:
         lab = ClaimsLab(
             matrix=checked,
             engine=engine,
             store=opened,
-            watcher=watch,
+            observer=watch,
             command=given_command(),
             repository=repo,
             relock=relock,

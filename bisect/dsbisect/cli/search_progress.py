@@ -29,8 +29,8 @@ from dsvalidate.check import Check, Gate, Status, answer_of
 TYPICAL_PREPARATION_S = 60.0  # a row on two cores when nothing is cached; used until one is ready
 
 
-class Watch:
-    """A ``Watcher`` for people."""
+class SearchProgress:
+    """A ``Observer`` for people."""
 
     def __init__(self) -> None:
         self._console = shown_console(stderr=True, highlight=False)
@@ -178,7 +178,7 @@ class Watch:
         self._console.print(f"[dim]{self._elapsed:5.0f} s[/] {text}", soft_wrap=True)
 
 
-class WatchOfLabs(Watch):
+class LabsProgress(SearchProgress):
     """A ``Watch`` of several labs: what all of them prepare is named once, before the first."""
 
     def begin(self, rows: Sequence[str], questions: int) -> None:
@@ -251,7 +251,7 @@ def _place(share: Share) -> str:
 
 
 class Events:
-    """A ``Watcher`` for programs: one JSON object per line, without an ETA.
+    """A ``Observer`` for programs: one JSON object per line, without an ETA.
 
     {"at": 12.3, "event": "step", "turn": 4, "candidates": ["…"], "why": "…", "outlook": {…}, …}
     """
@@ -319,7 +319,7 @@ COLOURS = {
 }
 
 
-class ValidationWatch(Watch):
+class ValidationProgress(SearchProgress):
     """A ``ValidationListener`` for people; labs inside a step say less than in a search."""
 
     def began(self, title: str, left_s: float) -> None:

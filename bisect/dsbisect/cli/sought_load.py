@@ -33,14 +33,14 @@ def sought_load(
 
     with this_machine(scene, around) as lab:
         for note in (*notes, NO_LOAD):
-            lab.watcher.note(note)
+            lab.observer.note(note)
         try:
             compared = compared_ends(comparison, lab)
         except CandidateError:  # which the search tells, with what may help
             return None
         load = found_load(compared.answer, scene)
         if load is not None:
-            lab.watcher.note(f"{compared.text}\n{load.why}")
+            lab.observer.note(f"{compared.text}\n{load.why}")
     if load is None and not compared.answer.inconclusive:
         tell_kept(compared, around.output, as_json=around.as_json)
         raise typer.Exit

@@ -187,19 +187,19 @@ def ask(
 @contextmanager
 def this_machine(scene: Scene, around: Circumstances) -> Iterator[ThisMachine]:
     """Return this machine's lab, with what it does on standard error."""
-    from dsbisect.cli.search_progress import Events, WatchOfLabs
+    from dsbisect.cli.search_progress import Events, LabsProgress
     from dsbisect.study_lab import ThisMachine
     from dsharness.containers.engine_probe import detect
     from dsresults.store import Store
 
     engine = detect()
-    watch = Events() if around.events else WatchOfLabs()
-    with Store.open(around.store) as store, watch as watcher:
+    watch = Events() if around.events else LabsProgress()
+    with Store.open(around.store) as store, watch as observer:
         yield ThisMachine(
             scene=scene,
             engine=engine,
             store=store,
-            watcher=watcher,
+            observer=observer,
             relock=around.relock,
             keep=around.keep,
         )

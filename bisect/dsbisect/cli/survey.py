@@ -24,7 +24,7 @@ SEEDS = 1_000_000
 MOST_JOBS = 4  # a build wants up to two GiB
 
 
-class SurveyWatch:
+class SurveyProgress:
     """Prints on standard error each line when it is known, and once a minute what is tried."""
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ def survey(  # noqa: PLR0913 - each is an option
         jobs=jobs or min(MOST_JOBS, len(available_cpus())),
     )
     findings: list[SourceResult] = []
-    watch = SurveyWatch()
+    watch = SurveyProgress()
     try:
         for finding in run_survey(survey, detect(), watch):
             findings.append(finding)  # noqa: PERF402 - an error must not lose those so far

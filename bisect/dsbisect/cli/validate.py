@@ -110,7 +110,7 @@ def validate(  # noqa: PLR0913 - each is an option
 
     from functools import partial
 
-    from dsbisect.cli.search_progress import ValidationWatch
+    from dsbisect.cli.search_progress import ValidationProgress
     from dsbisect.speed_gate import speed_steps
     from dsharness.containers.engine_probe import detect
     from dsresults.report import default_folder
@@ -122,14 +122,14 @@ def validate(  # noqa: PLR0913 - each is an option
 
     signing = private_key(key) if key else None  # a wrong key is told now, not after the work
     engine = detect()
-    with Store.open(store) as opened, ValidationWatch() as watch:
+    with Store.open(store) as opened, ValidationProgress() as watch:
         validated = run(
             request,
             engine=engine,
             store=opened,
             listener=watch,
             command=given_command(),
-            speed_steps=partial(speed_steps, store=opened, watcher=watch),
+            speed_steps=partial(speed_steps, store=opened, observer=watch),
         )
     validation = validated.validation
     folder = output or default_folder(f"{validation.row}-validated")

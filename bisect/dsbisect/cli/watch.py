@@ -25,7 +25,7 @@ from dsbisect.cli.common_options import (
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
-    from dsbisect.cli.search_progress import Watch
+    from dsbisect.cli.search_progress import SearchProgress
     from dsbisect.watch_searches import Searches
     from dsbisect.watch_study import WatchFile, WatchPass
     from dsbisect.watched_rows import RowsPass
@@ -82,7 +82,7 @@ def watch_run(  # noqa: PLR0913 - each is an option
     """
     import time
 
-    from dsbisect.cli.search_progress import Watch
+    from dsbisect.cli.search_progress import SearchProgress
     from dsbisect.watch_study import read_watch
     from dsharness.matrix import load_matrix
     from dsresults.watch.watch_page import write_watch
@@ -101,7 +101,7 @@ def watch_run(  # noqa: PLR0913 - each is an option
 
         again = every is not None
         while True:
-            with Watch() as progress:
+            with SearchProgress() as progress:
                 for watch_pass in _passes(
                     watch_file, checked, searches, opened, progress, keep=keep
                 ):
@@ -136,7 +136,7 @@ def _passes(
     matrix: Matrix,
     searches: Searches,
     store: Store,
-    progress: Watch,
+    progress: SearchProgress,
     *,
     keep: bool,
 ) -> Iterator[WatchPass | RowsPass]:
@@ -150,7 +150,7 @@ def _passes(
         matrix=matrix,
         searches=searches,
         store=store,
-        watcher=progress,
+        observer=progress,
         keep=keep,
         say=progress.note,
     )
@@ -161,7 +161,7 @@ def _passes(
             matrix=matrix,
             states=states,
             store=store,
-            watcher=progress,
+            observer=progress,
             keep=keep,
             say=progress.note,
         )

@@ -49,10 +49,10 @@ from dsharness.model import (
 )
 from dsharness.products import product
 from dslab.campaign_loop import Answers, Together, asked_in_turn
+from dslab.inspections import LabInspections
 from dslab.laboratory import Laboratory
+from dslab.observer import Observer
 from dslab.step_profiles import profile_steps, seen_of_both
-from dslab.watcher import Watcher
-from dslab.witnesses import LabWitnesses
 from dsresults.commits_result import CommitFindings, Comparison, Culprit, TimeSpent
 from dsresults.profile_pair import ProfilePair, stored_profiles
 from dsresults.store import Store
@@ -102,7 +102,7 @@ def run_commits(
     *,
     engine: Engine,
     store: Store,
-    watcher: Watcher,
+    observer: Observer,
     options: SearchOptions | None = None,
     so_far: Callable[[CommitsResult], None] = lambda _: None,
 ) -> CommitsResult:
@@ -118,7 +118,7 @@ def run_commits(
     supply = source_supply(engine, ask, common, scope.repository)
     (looped,) = without_shares((ask.workload,), ask.metric)
     with ends_lab(
-        replace(ask, workload=looped), scope, common, supply, store=store, watcher=watcher
+        replace(ask, workload=looped), scope, common, supply, store=store, observer=observer
     ) as laboratory:
         closed = OpenCampaigns(
             settings=ask.settings.id,
@@ -126,7 +126,7 @@ def run_commits(
             kind="levels",
             lab=laboratory,
             store=store,
-            watcher=watcher,
+            observer=observer,
         )
         (workload,) = at_shares((ask.workload,), points, closed)
         ask = replace(ask, workload=workload)
@@ -135,10 +135,10 @@ def run_commits(
             scope=scope,
             supply=supply,
             answers=LabAnswers(
-                laboratory=laboratory, store=store, watcher=watcher, every=options.every
+                laboratory=laboratory, store=store, observer=observer, every=options.every
             ),
             prepare=laboratory.prepare_more,
-            tell=lambda note: watcher.preparing(points[1], note),
+            tell=lambda note: observer.preparing(points[1], note),
             store=store,
             options=replace(options, paired=laboratory.paired),
         )
@@ -172,31 +172,31 @@ def run_commits(
             CPU.name,
             INSTRUCTIONS.name,
         }:
-            study.hot = partial(_hot_functions, laboratory, scope, workload, watcher)
+            study.hot = partial(_hot_functions, laboratory, scope, workload, observer)
         study.so_far = lambda findings: so_far(result(findings))
         findings = study.run()
-        witnesses = LabWitnesses(lab=laboratory)
+        inspections = LabInspections(lab=laboratory)
         return result(
             findings,
-            profile_steps(study.steps, (ask.workload,), witnesses, store, watcher)
+            profile_steps(study.steps, (ask.workload,), inspections, store, observer)
             if ask.profile
             else (),
         )
 
 
 def _hot_functions(
-    laboratory: Laboratory, scope: Range, workload: Workload, watcher: Watcher
+    laboratory: Laboratory, scope: Range, workload: Workload, observer: Observer
 ) -> dict[str, float]:
     """Look once at both ends; nothing where that cannot be, which is no reason to stop."""
     try:
         check_profiler()
     except DsbisectError as error:
-        watcher.note(f"what the load runs is not looked at: {error.message}")
+        observer.note(f"what the load runs is not looked at: {error.message}")
         return {}
-    look = LabWitnesses(lab=laboratory).profile
-    ends, why = seen_of_both(scope.ends, workload, look, watcher, "profiling")
+    look = LabInspections(lab=laboratory).profile
+    ends, why = seen_of_both(scope.ends, workload, look, observer, "profiling")
     if why:
-        watcher.note(f"what the load runs is not known: {why}")
+        observer.note(f"what the load runs is not known: {why}")
         return {}
     return hot_functions(*(ends[end] for end in scope.ends))
 

@@ -46,10 +46,10 @@ from dsharness.plain_text import without_credentials
 from dsharness.products import product
 from dsimages.image_set import lock_of
 from dslab.campaign_loop import LabAnswers
+from dslab.inspections import LabInspections
 from dslab.laboratory import Laboratory
+from dslab.observer import Observer
 from dslab.step_profiles import profile_steps, sides_of
-from dslab.watcher import Watcher
-from dslab.witnesses import LabWitnesses
 from dsmany.shared_answers import asked_together
 from dsmany.shared_search import LabOpener
 from dsresults.commits_result import TimeSpent
@@ -210,7 +210,7 @@ class SharedCommits:
         return self.ask.profile
 
     def profile(
-        self, answers: LabAnswers, lab: Laboratory, store: Store, watcher: Watcher
+        self, answers: LabAnswers, lab: Laboratory, store: Store, observer: Observer
     ) -> Sequence[ProfilePair]:
         """Of each culprit, as one machine's search does."""
         check_profiler()
@@ -219,15 +219,15 @@ class SharedCommits:
             study.run()
         for name in dict.fromkeys(chain.from_iterable(map(sides_of, study.steps))):
             lab.ready(name)
-        witnesses = LabWitnesses(lab=lab)
-        return profile_steps(study.steps, (self.ask.workload,), witnesses, store, watcher)
+        inspections = LabInspections(lab=lab)
+        return profile_steps(study.steps, (self.ask.workload,), inspections, store, observer)
 
     def prepare(
         self, answers: LabAnswers, store: Store, *, prepared: Prepared | None, opener: LabOpener
     ) -> dict[str, JsonValue]:
         """Open the only lab; answers rest on runs alone."""
         del answers, prepared
-        opener.open(ONLY, partial(self._lab, opener.engine, store, opener.watcher))
+        opener.open(ONLY, partial(self._lab, opener.engine, store, opener.observer))
         return {}
 
     def introduce(self, candidates: Sequence[str], answers: LabAnswers, store: Store) -> None:
@@ -241,15 +241,17 @@ class SharedCommits:
         self, name: str, answers: LabAnswers, store: Store, *, prepared: Prepared, opener: LabOpener
     ) -> AbstractContextManager[Laboratory]:
         del name, answers, prepared
-        return self._lab(opener.engine, store, opener.watcher)
+        return self._lab(opener.engine, store, opener.observer)
 
     @contextmanager
-    def _lab(self, engine: Engine, store: Store, watcher: Watcher) -> Iterator[Laboratory]:
+    def _lab(self, engine: Engine, store: Store, observer: Observer) -> Iterator[Laboratory]:
         """This machine's lab; it builds as one machine's search does."""
         scope = self.scope
         common = surroundings_of(self.ask, tuple(map(scope.tree, scope.points)))
         supply = source_supply(engine, self.ask, common, scope.repository)
-        with ends_lab(self.ask, scope, common, supply, store=store, watcher=watcher) as laboratory:
+        with ends_lab(
+            self.ask, scope, common, supply, store=store, observer=observer
+        ) as laboratory:
             self._supply = supply
             yield laboratory
         self._supply = None

@@ -28,7 +28,7 @@ from dsharness.model import Boundary, Campaign, CampaignKind, Sample, Workload
 from dslab.campaign_loop import CampaignOrder
 from dslab.lab_conditions import LabConditions
 from dslab.laboratory import Laboratory, open_lab, refuse_failed
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.commits_result import CommitFindings
 from dsresults.store import Store
 from dsresults.stored_value import value_of
@@ -59,7 +59,7 @@ def source_lab(
     candidates: Sequence[str],
     *,
     store: Store,
-    watcher: Watcher,
+    observer: Observer,
     duet: bool = True,
 ) -> Iterator[Laboratory]:
     """A lab in which these sources of the supply are prepared, as far as they can be."""
@@ -78,7 +78,7 @@ def source_lab(
         candidates,
         engine=supply.engine,
         store=store,
-        watcher=watcher,
+        observer=observer,
         notes=common.notes,
     ) as laboratory:
         yield laboratory
@@ -92,12 +92,14 @@ def ends_lab(
     supply: SourceSupply,
     *,
     store: Store,
-    watcher: Watcher,
+    observer: Observer,
 ) -> Iterator[Laboratory]:
     """A lab in which both ends are prepared; SystematicError where neither can be."""
     for point in scope.points:
         supply.add(point, scope.tree(point))
-    with source_lab(ask, common, supply, scope.points, store=store, watcher=watcher) as laboratory:
+    with source_lab(
+        ask, common, supply, scope.points, store=store, observer=observer
+    ) as laboratory:
         for failure in tuple(laboratory.failures.values())[:1]:
             untried_toolchains = untried(ask, map(scope.tree, scope.points), supply.runtimes)
             remedies = remedies_of(
@@ -113,7 +115,7 @@ class LabAnswers:
 
     laboratory: Laboratory
     store: Store
-    watcher: Watcher
+    observer: Observer
     every: bool = False  # whether to go on where a search was satisfied with its first step
 
     def __call__(
@@ -129,7 +131,7 @@ class LabAnswers:
         )
         try:
             standing = self._standing(order) if search.looks else None
-            return standing or order.run(self.watcher)
+            return standing or order.run(self.observer)
         finally:
             for candidate in question.line:
                 self.laboratory.retire(candidate)
@@ -146,13 +148,13 @@ class LabAnswers:
         )
         if not all(self.every and value_of(CommitFindings, finding).left for finding in findings):
             return None
-        self.watcher.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
-        self.watcher.answered(earlier.boundary)
+        self.observer.resumed(earlier, len(self.store.samples(campaign_id=earlier.id)))
+        self.observer.answered(earlier.boundary)
         return earlier
 
 
 def judge_commit(
-    ask: CommitsRequest, revision: str, *, engine: Engine, store: Store, watcher: Watcher
+    ask: CommitsRequest, revision: str, *, engine: Engine, store: Store, observer: Observer
 ) -> tuple[bool | None, str]:
     """True: changed like the bad reference; False: like the good one; None: unknown."""
     repository = Repository.open(ask.repository)
@@ -168,7 +170,9 @@ def judge_commit(
     for name, tree in trees.items():
         supply.add(name, tree, clean=ask.clean)
     question = ask.question(f"{repository.name}:judge", (good, candidate, bad))
-    with source_lab(ask, common, supply, question.line, store=store, watcher=watcher) as laboratory:
+    with source_lab(
+        ask, common, supply, question.line, store=store, observer=observer
+    ) as laboratory:
         options = SearchOptions(paired=laboratory.paired)
         order = CampaignOrder(
             question=question,
@@ -178,7 +182,7 @@ def judge_commit(
             store=store,
             kind="commits",
         )
-        campaign = order.run(watcher)
+        campaign = order.run(observer)
     assert campaign.boundary is not None  # noqa: S101 - a finished campaign has an answer
     return side_of(candidate, campaign.boundary)
 
@@ -203,7 +207,7 @@ def side_of(candidate: str, boundary: Boundary) -> tuple[bool | None, str]:
 
 
 def scatter_of_builds(
-    ask: CommitsRequest, number: int, runs: int, *, engine: Engine, store: Store, watcher: Watcher
+    ask: CommitsRequest, number: int, runs: int, *, engine: Engine, store: Store, observer: Observer
 ) -> BuildScatter:
     """Build the commit ``ask.good`` in so many layouts, and measure each so many times."""
     repository = Repository.open(ask.repository)
@@ -213,7 +217,7 @@ def scatter_of_builds(
     supply = source_supply(engine, ask, common, repository)
     names = supply.add_layouts(revision[:SHORT], tree, number)
     with source_lab(
-        ask, common, supply, names, store=store, watcher=watcher, duet=False
+        ask, common, supply, names, store=store, observer=observer, duet=False
     ) as laboratory:
         refuse_failed(laboratory)
         order = CampaignOrder(
@@ -224,7 +228,7 @@ def scatter_of_builds(
             store=store,
             kind="measure",
         )
-        campaign = order.run(watcher)
+        campaign = order.run(observer)
     return build_scatter(by_build(store.samples(campaign_id=campaign.id), names, ask.metric))
 
 

@@ -14,7 +14,7 @@ from dsharness.containers.container import Container, Options
 from dsharness.errors import CandidateError, WorkloadError
 from dsharness.loads import LoadReport
 from dsharness.measure.gate import Gate, RunEvidence, objections
-from dsharness.measure.instance import Instance, Watched, watched
+from dsharness.measure.instance import Instance, Metered, metered
 from dsharness.measure.sample import Bench, Run, sample_of, time_now
 from dsharness.model import ImportWorkload, Sample, Turn
 from dsharness.process.command import Completed
@@ -52,39 +52,39 @@ def _run(bench: Bench, turn: Turn) -> Run:
         raise WorkloadError(f"{load.id} imports nothing")
     system = _importing(instance.system)
     started_at, before = time_now(), instance.look()
-    limit_s, watch = 0.0, Watched(given=LoadReport())
+    limit_s, metering = 0.0, Metered(given=LoadReport())
     wrong = tuple(instance.objections(before) if before else ())
     try:
         limit_s = system.bring(box, load.users, FILE)
         instance.system.stop(box)
         work = partial(_import, box, system, limit_s)
-        watch = watched(instance, bench.cpus, lambda: bench.paused, work)
-        if watch.given.exit_status == 0:
+        metering = metered(instance, bench.cpus, lambda: bench.paused, work)
+        if metering.given.exit_status == 0:
             total = _counted(instance)
-            watch = replace(watch, given=replace(watch.given, total=total))
+            metering = replace(metering, given=replace(metering.given, total=total))
     except CandidateError as error:
         wrong = (*wrong, error.message.splitlines()[0])
     state = box.state()
     evidence = RunEvidence(
         operations=load.users,
         threads=1,
-        report=watch.given,
+        report=metering.given,
         server_alive=state.running,
         overfilled=instance.overfilled(),
-        server_cpu_us=watch.server_cpu_us,
+        server_cpu_us=metering.server_cpu_us,
         of_system=wrong if before else None,
-        conditions=replace(watch.conditions, killed="the server" if state.killed else None),
+        conditions=replace(metering.conditions, killed="the server" if state.killed else None),
     )
     return Run(
         started_at=started_at,
-        report=watch.given,
+        report=metering.given,
         look=before,
         evidence=evidence,
-        calibrator_us=watch.calibrator_us,
-        steal_pct=watch.steal_pct,
-        taken_pct=watch.taken_pct(0.0),  # what loads is in the server's container
-        server_waited_s=watch.waited_s,
-        usage=watch.usage,
+        calibrator_us=metering.calibrator_us,
+        steal_pct=metering.steal_pct,
+        taken_pct=metering.taken_pct(0.0),  # what loads is in the server's container
+        server_waited_s=metering.waited_s,
+        usage=metering.usage,
         limit_s=limit_s,
         load_cpus=len(bench.cpus.load),
     )

@@ -253,7 +253,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watched(Generic[T]):
+class Metered(Generic[T]):
     """What some work gave, and what was seen of server and machine meanwhile."""
 
     given: T
@@ -303,9 +303,9 @@ class UsageReadings:
         return Usage(at_s=at_s, cpu_us=cpu_us, memory_kib=memory_kib)
 
 
-def watched(
+def metered(
     instance: Instance, cpus: CpuShares, paused: Callable[[], bool], work: Callable[[], T]
-) -> Watched[T]:
+) -> Metered[T]:
     """Do it. CPU time is read next to it on either side, so that no look of the lab is in it."""
     ticks, clocks = read_ticks(cpus.server), Clocks.read()
     meter = instance.home.meter if instance.home else None
@@ -321,7 +321,7 @@ def watched(
     used_us = (
         None if cpu_before_us is None or cpu_after_us is None else cpu_after_us - cpu_before_us
     )
-    return Watched(
+    return Metered(
         given=gift,
         server_cpu_us=used_us,
         calibrator_us=calibrator.cpu_us,

@@ -25,7 +25,7 @@ from dsharness.measure.gate import (
     objections,
     out_of_time,
 )
-from dsharness.measure.instance import Instance, Start, watched
+from dsharness.measure.instance import Instance, Start, metered
 from dsharness.measure.metric import Probed, Readings
 from dsharness.measure.metrics import bounded, measured, probed
 from dsharness.model import (
@@ -198,13 +198,13 @@ def run_load(bench: Bench, workload: Workload, size: Operations | Schedule, cpus
     instance, started_at = bench.instance, time_now()
     before, server_before = instance.look(), instance.processes()
     probed_before = _probed(server_before)
-    watch = watched(
+    metering = metered(
         instance,
         cpus,
         lambda: bench.paused,
         lambda: _counted_load(bench, workload, size, server_before),
     )
-    report, instructions = watch.given
+    report, instructions = metering.given
     probed_after = _probed(instance.processes())
     after = instance.look()
     if after is None:
@@ -223,10 +223,10 @@ def run_load(bench: Bench, workload: Workload, size: Operations | Schedule, cpus
         server_alive=not ended,
         overfilled=instance.overfilled(),
         server_operations=counted(instance, workload.operation, before, after),
-        server_cpu_us=watch.server_cpu_us,
+        server_cpu_us=metering.server_cpu_us,
         of_system=instance.objections(after) if after else None,
         conditions=replace(
-            watch.conditions,
+            metering.conditions,
             killed=killed or ("the load" if _load_killed(report, bench.load) else None),
         ),
     )
@@ -235,15 +235,15 @@ def run_load(bench: Bench, workload: Workload, size: Operations | Schedule, cpus
         report=report,
         look=after,
         evidence=evidence,
-        calibrator_us=watch.calibrator_us,
-        steal_pct=watch.steal_pct,
-        taken_pct=watch.taken_pct(report.client_cpu_us if cpus.load == cpus.server else 0.0),
-        server_waited_s=watch.waited_s,
+        calibrator_us=metering.calibrator_us,
+        steal_pct=metering.steal_pct,
+        taken_pct=metering.taken_pct(report.client_cpu_us if cpus.load == cpus.server else 0.0),
+        server_waited_s=metering.waited_s,
         load_cpus=len(cpus.load),
         before=probed_before,
         after=probed_after,
         instructions=instructions,
-        usage=watch.usage,
+        usage=metering.usage,
         limit_s=size.limit_s,
     )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from dsharness.errors import WorkloadError
 from dsharness.loads.load_driver import run_size
 from dsharness.measure.gate import objections
-from dsharness.measure.instance import watched
+from dsharness.measure.instance import metered
 from dsharness.measure.sample import LOAD_FOLDER, Bench, counted, run_load, warm_up, write_files
 from dsharness.model import DirectoryOperation, LdcltWorkload, ToolRuns, UserOrder, Workload
 from dsharness.process.command import writing
@@ -78,13 +78,13 @@ def _own(bench: Bench, workload: LdcltWorkload) -> float:
 def _other(bench: Bench, workload: LdcltWorkload, endpoint: OwnDirectory) -> float:
     """Return the same by the other one."""
     before = bench.instance.look()
-    watch = watched(
+    metering = metered(
         bench.instance,
         bench.cpus,
         lambda: bench.paused,
         lambda: bench.load.execute(*argv(workload, endpoint), limit_s=SECONDS + START_S),
     )
-    answered, errors = read_rates(watch.given.stdout)
+    answered, errors = read_rates(metering.given.stdout)
     operations_made = counted(bench.instance, workload.operation, before, bench.instance.look())
     log, tool = bench.load.log, _PROGRAM[workload.operation].lower()
     if errors:
@@ -96,7 +96,7 @@ def _other(bench: Bench, workload: LdcltWorkload, endpoint: OwnDirectory) -> flo
             f"{workload.id}: {tool} says {answered:.0f} operations, the server {operations_made}",
             log=log,
         )
-    return _cost(bench, workload, watch.server_cpu_us, operations_made, watch.calibrator_us)
+    return _cost(bench, workload, metering.server_cpu_us, operations_made, metering.calibrator_us)
 
 
 def _cost(

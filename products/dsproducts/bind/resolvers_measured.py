@@ -195,7 +195,7 @@ def _row(
     lab: ClaimsLab, row: str, load: DnsperfWorkload, measured: ResolversMeasured
 ) -> dict[ResolverPhase, PhaseFigures]:
     def show(news: str) -> None:
-        lab.watcher.preparing(row, news)
+        lab.observer.preparing(row, news)
 
     supply = RowSupply(engine=lab.engine, matrix=lab.matrix, relock=lab.relock)
     images = {name: supply.image(name, show) for name in (row, measured.authority)}

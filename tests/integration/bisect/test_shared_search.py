@@ -37,11 +37,11 @@ from fleet_of_worlds import (
     turns_of,
 )
 from measured import WorldBenches
+from observers import RecordingObserver
 from postgresql_cluster import Cluster, running_cluster
 from pydantic import JsonValue
 from shipped import MATRIX
 from sqlalchemy import text
-from watchers import RecordingWatcher
 from worlds import World
 
 from benchmarks.many.asked_statements import asked
@@ -118,7 +118,7 @@ class WorldOpener:
     opener: Any
     study: WorldStudy
     engine: Any = None
-    watcher: Any = None
+    observer: Any = None
 
     def open(self, name: str, place: object) -> Any:
         del place
@@ -243,25 +243,25 @@ def test_two_machines_name_what_one_names(store: Store, tmp_path: Path) -> None:
             question=QUESTION, workload=WORKLOAD, search=Bayes(), lab=WorldBenches(STEP),
             store=alone,
         )  # fmt: skip
-        one = order.run(RecordingWatcher()).boundary
+        one = order.run(RecordingObserver()).boundary
     with fleet_of(store, "a", "b") as fleet:
         run = begun(store)
         assert begun(store).id == run.id  # the same command finds it again
         assert finished(fleet, run).state is RunState.DONE
-        watcher = RecordingWatcher()
-        told = RunTold(store, WorldStudy(machine="user"), watcher)
+        observer = RecordingObserver()
+        told = RunTold(store, WorldStudy(machine="user"), observer)
         told.until_ended(run.id)
     assert one is not None
     prove_whole(store, run, one.after or "")
     assert {turn.machine for turn in turns_of(store, run)} == {"a", "b"}
-    assert watcher.names.count("answered") == 1
-    assert watcher.names.count("sampled") == len(store.samples())
+    assert observer.names.count("answered") == 1
+    assert observer.names.count("sampled") == len(store.samples())
 
 
 def test_a_watch_is_told_that_the_tip_seems_slower_while_machines_search(store: Store) -> None:
     said: list[AlarmState] = []
     stages = SearchStages(
-        watcher=RecordingWatcher(),
+        observer=RecordingObserver(),
         reference=LINE[0],
         tip=LINE[-1],
         began=lambda state, _: said.append(state),
@@ -280,7 +280,7 @@ def test_whoever_is_told_of_a_run_is_told_of_an_upgrade(store: Store, cluster: C
     database, known = str(store.database.location.url.database), store.database.schema
     change = f"UPDATE {VERSION_TABLE} SET version_num = "
     cluster.execute(f"{change} '9999'", database=database)
-    told = RunTold(store, WorldStudy(machine="user"), RecordingWatcher())
+    told = RunTold(store, WorldStudy(machine="user"), RecordingObserver())
     with pytest.raises(UpgradedError, match=f"schema 9999; this process writes {known}"):
         told.until_ended(run.id)
 
@@ -343,8 +343,8 @@ def test_only_machines_of_the_class_that_was_asked_for_take_turns(store: Store) 
 def test_a_run_begins_with_as_many_machines_as_asked_and_goes_on_with_those_left(
     store: Store,
 ) -> None:
-    watcher = RecordingWatcher()
-    told = RunTold(store, WorldStudy(machine="user"), watcher)
+    observer = RecordingObserver()
+    told = RunTold(store, WorldStudy(machine="user"), observer)
     with fleet_of(store, "a", "b") as fleet:
         fleet.dies("b")
         run = begin_run(store, {"world": "step"}, machines=2, at_least=2, class_name="")
@@ -353,7 +353,7 @@ def test_a_run_begins_with_as_many_machines_as_asked_and_goes_on_with_those_left
             assert told.look(run.id) is None
         assert now(store, run).preparing == ""
         waiting = f"waiting for 2 machines of one class: 1 there, of class {CLASS}; "
-        assert prepared_of(watcher) == [f"{waiting}`dsbisect machines` shows all"]
+        assert prepared_of(observer) == [f"{waiting}`dsbisect machines` shows all"]
         fleet.comes("b")
         while not all(any(t.machine == n for t in turns_of(store, run)) for n in "ab"):
             if not (jobs := fleet.jobs()):
@@ -365,7 +365,7 @@ def test_a_run_begins_with_as_many_machines_as_asked_and_goes_on_with_those_left
         assert finished(fleet, run).state is RunState.DONE
         told.until_ended(run.id)
     assert (
-        prepared_of(watcher)[-1]
+        prepared_of(observer)[-1]
         == "goes on with a alone, though at least 2 machines were asked for"
     )
     prove_whole(store, run)
@@ -381,9 +381,9 @@ def test_the_same_command_with_fewer_machines_ends_the_wait(store: Store) -> Non
     prove_whole(store, run)
 
 
-def prepared_of(watcher: RecordingWatcher) -> list[str]:
+def prepared_of(observer: RecordingObserver) -> list[str]:
     """What was told of a run as a whole."""
-    return [str(what) for name, *_, what in watcher.records if name == "preparing"]
+    return [str(what) for name, *_, what in observer.records if name == "preparing"]
 
 
 def test_what_a_machine_can_do_is_stored_and_shown_and_unknown_of_an_older_worker(
@@ -672,7 +672,7 @@ def alone(tmp_path: Path) -> list[Boundary | None]:
                 question=question, workload=workload, search=search, lab=WorldBenches(STEP),
                 store=own, kind=kind,
             )  # fmt: skip
-            campaign = order.run(RecordingWatcher())
+            campaign = order.run(RecordingObserver())
             said.append(campaign.boundary)
             return campaign
 
@@ -772,7 +772,7 @@ def test_one_machine_that_took_part_profiles_both_sides_after_the_answer(store: 
         assert campaigns_of(store, run)[0].boundary is not None
         assert now(store, run).state is RunState.RUNNING
         (job,) = [each for each in fleet.jobs() if each["task_name"] == "dsbisect.profile"]
-        told = RecordingWatcher()
+        told = RecordingObserver()
         RunTold(store, PROFILED, told)._tell(now(store, run), LINE)
         assert told.names[-2:] == ["answered", "preparing"]
         assert told.records[-1] == ("preparing", "a", f"profiled by {machine}")
@@ -843,7 +843,7 @@ def test_where_the_log_of_a_failed_build_is_is_told_with_its_machine(store: Stor
             f"unbuildable: no such header\n  log on {name}: {LOG}": name
             for name in refused.values()
         }
-        told = RecordingWatcher()
+        told = RecordingObserver()
         RunTold(store, WorldStudy(machine="user"), told).until_ended(run.id)
     (why,) = (str(why) for name, *_, why in told.records if name == "unmeasurable")
     assert why in refused
@@ -877,7 +877,7 @@ def test_why_a_side_has_no_profile_is_told_with_the_answer(store: Store) -> None
             lab.before_sample = fails
         ended = finished(fleet, run)
         assert (ended.state, ended.left_out) == (RunState.DONE, {})
-        told = RecordingWatcher()
+        told = RecordingObserver()
         RunTold(store, PROFILED, told).until_ended(run.id)
         why = "not profiled: c: perf may not look at processes"
         assert ("preparing", "a", why) in told.records

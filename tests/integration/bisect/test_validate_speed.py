@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from benches import MATRIX
 from changes import leaking
+from observers import RecordingObserver
 from validations import question_of, tools_of, tried
-from watchers import RecordingWatcher
 
 from dsbisect.speed_gate import speed_steps
 from dsharness.containers.engine import Engine
@@ -37,7 +37,7 @@ def test_a_leak_and_three_per_cent_are_each_seen(engine: Engine, tmp_path: Path)
     both = tried(ROW, row, tools, tmp_path, stock=stock)
     with Store.open(tmp_path / "store.db") as store:
         question = question_of(both.sides, tools, workloads=(FEW,), max_pairs=60)
-        steps = speed_steps(question, store=store, watcher=RecordingWatcher())
+        steps = speed_steps(question, store=store, observer=RecordingObserver())
         found = {check.name: check for step in steps for check in step.run()}
     speed = found["speed-few"]
     assert speed.status is Status.FAILED

@@ -14,8 +14,8 @@ from bind_history import ROW, history
 from debian_sources import debian_source
 from histories import Past
 from lab import Running, dsbisect, small_matrix, start
+from observers import RecordingObserver
 from postgresql_cluster import Cluster, running_cluster
-from watchers import RecordingWatcher
 
 from dsbisect.commits.commit_range import laid_range
 from dsbisect.commits.commits_request import CommitsRequest
@@ -55,12 +55,12 @@ class Asking:
 
     ask: CommitsRequest
     store: Store
-    watcher: RecordingWatcher
+    observer: RecordingObserver
 
     def begin(self, *told: str) -> Outcome:
         searches = SharedSearches(store=self.store, machines=MachineCount.read("2"))
         scope = laid_range(self.ask)
-        return searches.begin(self.ask, scope, SearchOptions(), self.watcher, told)
+        return searches.begin(self.ask, scope, SearchOptions(), self.observer, told)
 
     @property
     def runs(self) -> list[SharedRun]:
@@ -108,14 +108,14 @@ def asking(
         good=past["one"], bad=past["three"],
     )  # fmt: skip
     with Store.open(cluster.url(cluster.new_database())) as store:
-        yield Asking(ask=ask, store=store, watcher=RecordingWatcher())
+        yield Asking(ask=ask, store=store, observer=RecordingObserver())
 
 
 def test_a_search_that_is_under_way_is_found_again(asking: Asking) -> None:
     assert asking.begin()() is None
     assert asking.begin()() is None, "as after a watch was ended, and began again"
     assert len(asking.runs) == 1
-    said = [record for record in asking.watcher.records if record[0] == "preparing"]
+    said = [record for record in asking.observer.records if record[0] == "preparing"]
     assert "waiting for a machine" in str(said[0])
 
 
@@ -145,7 +145,7 @@ def test_a_database_that_is_away_is_waited_for(asking: Asking, cluster: Cluster)
     cluster.execute(ended, f"ALTER DATABASE {name} RENAME TO away")
     assert outcome() is None
     cluster.execute(f"ALTER DATABASE away RENAME TO {name}")
-    assert "does not answer" in str(asking.watcher.records[-1])
+    assert "does not answer" in str(asking.observer.records[-1])
     campaign = asking.answered(asking.runs[0])
     found = outcome()
     assert found is not None

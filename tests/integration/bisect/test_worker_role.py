@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from fleet_of_worlds import CLASS, WORKLOAD, WorldStudy, begun, now, prove_whole, turns_of
 from forks import forked
+from observers import RecordingObserver
 from postgresql_cluster import Cluster, running_cluster
 from sqlalchemy import text
-from watchers import RecordingWatcher
 
 from dsharness.model import (
     Campaign,
@@ -83,7 +83,7 @@ class Guarded:
         with Store.open(self.cluster.url(self.name, machine)) as store:
             FleetWorker(
                 machine=told, engine=None, store=store, study_of=lambda _: study,  # type: ignore[arg-type]
-                watcher=RecordingWatcher(), tell=print,
+                observer=RecordingObserver(), tell=print,
             ).serve()  # fmt: skip
         return 0
 

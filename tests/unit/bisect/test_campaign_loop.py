@@ -5,7 +5,7 @@ import io
 import pytest
 from measured import WorldBenches as Benches
 from measured import own
-from watchers import RecordingWatcher
+from observers import RecordingObserver
 from worlds import TEN_RUNS, World
 
 from dsharness.errors import (
@@ -31,10 +31,10 @@ def store(tmp_path):
         yield opened
 
 
-def run(store, benches, watcher=None, search=None):
+def run(store, benches, observer=None, search=None):
     return CampaignOrder(
         question=QUESTION, workload=WORKLOAD, search=search or TEN_RUNS, lab=benches, store=store
-    ).run(watcher or RecordingWatcher())
+    ).run(observer or RecordingObserver())
 
 
 WORLD = World({"a": 1, "b": 1, "c": 20})
@@ -61,13 +61,13 @@ def test_resumes_where_it_was_interrupted(store, stop_after):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, stop_after=stop_after))
     assert len(store.samples()) == stop_after
-    rest, watcher = Benches(WORLD), RecordingWatcher()
-    campaign = run(store, rest, watcher)
+    rest, observer = Benches(WORLD), RecordingObserver()
+    campaign = run(store, rest, observer)
     whole = Benches(WORLD)
     with Store.open(f"{store}.whole.db") as other:
         run(other, whole)
     assert campaign.boundary.after == "c"
-    assert [name for name, *_ in watcher.records].count("resumed") == 1
+    assert [name for name, *_ in observer.records].count("resumed") == 1
     assert rest.taken <= whole.taken - stop_after + 1  # at most the half-measured turn again
     assert len(store.campaigns()) == 1
 
@@ -98,17 +98,17 @@ def test_a_turn_whose_samples_are_all_there_is_done(store):
         run(store, Benches(WORLD, stop_after=2))
     (campaign,) = store.campaigns()
     done, begun = store.turns(campaign.id)
-    put = store.put_turn
+    put = store.put
 
-    def killed(turn):
-        if turn.state is TurnState.DONE:
+    def killed(value):
+        if isinstance(value, Turn) and value.state is TurnState.DONE:
             raise KeyboardInterrupt
-        return put(turn)
+        return put(value)
 
-    store.put_turn = killed
+    store.put = killed
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD))
-    store.put_turn = put
+    store.put = put
     run(store, Benches(WORLD))
     again = {turn.id: turn.state for turn in store.turns(campaign.id)}
     assert (again[done.id], again[begun.id]) == (TurnState.DONE, TurnState.GIVEN_UP)
@@ -142,7 +142,7 @@ def test_failures_that_ended_a_run_count_against_nobody(store):
     def search(benches):
         return CampaignOrder(
             question=question, workload=WORKLOAD, search=Bayes(), lab=benches, store=store
-        ).run(RecordingWatcher())
+        ).run(RecordingObserver())
 
     with pytest.raises(SystematicError):
         search(Benches(World(costs), refuses=set(line)))
@@ -172,17 +172,17 @@ def test_a_turn_without_a_server_says_why(store):
 def test_another_machine_does_not_resume(store):
     with pytest.raises(KeyboardInterrupt):
         run(store, Benches(WORLD, stop_after=4))
-    watcher = RecordingWatcher()
-    run(store, Benches(WORLD, machine="two"), watcher)
-    assert "resumed" not in [name for name, *_ in watcher.records]
+    observer = RecordingObserver()
+    run(store, Benches(WORLD, machine="two"), observer)
+    assert "resumed" not in [name for name, *_ in observer.records]
     assert len(store.campaigns()) == 2
 
 
 def test_a_server_that_does_not_start_is_unmeasurable_not_slow(store):
-    watcher = RecordingWatcher()
-    campaign = run(store, Benches(WORLD, refuses={"b"}), watcher)
+    observer = RecordingObserver()
+    campaign = run(store, Benches(WORLD, refuses={"b"}), observer)
     assert campaign.boundary.suspects == ("b", "c")
-    assert ("unmeasurable", "b", "b did not become ready") in watcher.records
+    assert ("unmeasurable", "b", "b did not become ready") in observer.records
 
 
 @pytest.mark.whole
@@ -225,32 +225,32 @@ def test_one_failure_after_the_other_of_the_same_kind_ends_it(store, kind, taken
             lab=benches,
             store=store,
             kind=kind,
-        ).run(RecordingWatcher())
+        ).run(RecordingObserver())
     assert caught.value.exit_code == ExitCode.SURROUNDINGS
     assert len([row for row in asked if row in benches.refuses]) == taken
 
 
 @pytest.mark.whole
 def test_what_is_wrong_with_the_surroundings_is_held_against_nobody(store):
-    benches, watcher = Benches(WORLD), RecordingWatcher()
+    benches, observer = Benches(WORLD), RecordingObserver()
 
     def unreachable(_):
         raise UnreachableError("the crates cannot be fetched: could not resolve host")
 
     benches.ready = unreachable
     with pytest.raises(UnreachableError) as caught:
-        run(store, benches, watcher)
+        run(store, benches, observer)
     assert caught.value.exit_code == ExitCode.REGISTRY
-    assert "unmeasurable" not in [name for name, *_ in watcher.records]
+    assert "unmeasurable" not in [name for name, *_ in observer.records]
     assert run(store, Benches(WORLD)).boundary.after == "c"
 
 
 @pytest.mark.whole
 def test_a_finished_campaign_is_measured_anew(store):
     run(store, Benches(WORLD))
-    watcher = RecordingWatcher()
-    run(store, Benches(WORLD), watcher)
-    assert "resumed" not in [name for name, *_ in watcher.records]
+    observer = RecordingObserver()
+    run(store, Benches(WORLD), observer)
+    assert "resumed" not in [name for name, *_ in observer.records]
 
 
 class Disturbed(Benches):

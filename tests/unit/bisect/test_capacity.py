@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from measured import WorldBenches
+from observers import RecordingObserver
 from shipped import MATRIX
-from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.capacity import CAPACITY_RUNS, at_shares, without_shares
@@ -32,22 +32,22 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def campaigns(store: Store, benches: WorldBenches, watcher: RecordingWatcher) -> OpenCampaigns:
+def campaigns(store: Store, benches: WorldBenches, observer: RecordingObserver) -> OpenCampaigns:
     return OpenCampaigns(
         settings="default", metric=LATENCY_P99.name, kind="levels", lab=benches, store=store,
-        watcher=watcher,
+        observer=observer,
     )  # fmt: skip
 
 
 def test_the_rate_is_a_share_of_what_the_slower_end_answers(store: Store) -> None:
-    benches, watcher = WorldBenches(WORLD), RecordingWatcher()
-    found = at_shares((PLAIN, SHARED), ("a", "c"), campaigns(store, benches, watcher))
+    benches, observer = WorldBenches(WORLD), RecordingObserver()
+    found = at_shares((PLAIN, SHARED), ("a", "c"), campaigns(store, benches, observer))
     assert found[0] == PLAIN
     assert (found[1].rate, found[1].share_pct) == (150, None)
     assert found[1].id == PLAIN.id
     assert found[1].threads >= PLAIN.threads
     assert benches.taken == 2 * CAPACITY_RUNS
-    said = [words for name, *words in watcher.records if name == "preparing"]
+    said = [words for name, *words in observer.records if name == "preparing"]
     assert said == [
         ["c", "answers 250/s of search-as-user in a closed loop; 60 % of that is 150/s"]
     ]
@@ -58,13 +58,13 @@ def test_a_run_that_continues_measures_nothing_again_and_has_the_same_rate(store
         at_shares(
             (SHARED,),
             ("a", "c"),
-            campaigns(store, WorldBenches(WORLD, stop_after=3), RecordingWatcher()),
+            campaigns(store, WorldBenches(WORLD, stop_after=3), RecordingObserver()),
         )
     benches = WorldBenches(WORLD)
-    (first,) = at_shares((SHARED,), ("a", "c"), campaigns(store, benches, RecordingWatcher()))
+    (first,) = at_shares((SHARED,), ("a", "c"), campaigns(store, benches, RecordingObserver()))
     assert 2 * CAPACITY_RUNS - 3 <= benches.taken <= 2 * CAPACITY_RUNS - 2
     slower = WorldBenches(World({"a": 2, "c": 8}, noise=0.0))
-    (again,) = at_shares((SHARED,), ("a", "c"), campaigns(store, slower, RecordingWatcher()))
+    (again,) = at_shares((SHARED,), ("a", "c"), campaigns(store, slower, RecordingObserver()))
     assert slower.taken == 0
     assert again == first
 

@@ -28,7 +28,7 @@ STORED = ("rehash-needed", "per-user-scheme", "rounds-100k")
 
 
 class Told:
-    """Keeps what a watcher is told."""
+    """Keeps what an observer is told."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -42,7 +42,9 @@ class Told:
 
 def study(tmp_path: Path, *only: str, **asked) -> ClaimsStudy:
     store = Store.open(str(tmp_path / "lab.db"))
-    lab = ClaimsLab(matrix=load_matrix(None), engine=None, store=store, watcher=Told(), command="c")
+    lab = ClaimsLab(
+        matrix=load_matrix(None), engine=None, store=store, observer=Told(), command="c"
+    )
     request = ClaimsRequest(product="389-ds", known=KNOWN, only=only, **asked)
     return ClaimsStudy(request=request, lab=lab)
 
@@ -78,7 +80,7 @@ def test_one_experiment_serves_all_claims_that_rest_on_it(tmp_path, monkeypatch)
     assert asked == ["binds"]
     assert [claim.id for claim in found.claims] == ["rate-3x", "latency-20x", "cpu", "vpn-mesh"]
     assert found.summary == "1 reproduced, 2 not reproduced, 1 not testable here"
-    assert one.lab.watcher.names[0] == "judged vpn-mesh", "what needs no experiment comes first"
+    assert one.lab.observer.names[0] == "judged vpn-mesh", "what needs no experiment comes first"
     (kept,) = one.lab.store.findings()
     assert (kept.kind, kept.answer) == ("claims", found.summary)
     assert type(found).model_validate(kept.value) == found

@@ -187,7 +187,7 @@ def test_judge_head_is_what_git_bisect_has_checked_out(past, tmp_path, checked_o
     own = ["own"] if how == "-b" else []
     git(here, "checkout", "--quiet", how, *own, past[checked_out])
     asked = ask(past, bad="origin/main", repository=str(here))
-    nothing = {"engine": None, "store": None, "watcher": None}
+    nothing = {"engine": None, "store": None, "observer": None}
     verdict, why = judge_commit(asked, "HEAD", **nothing)
     assert verdict is bad
     assert f"{past[checked_out][:12]} makes the same server" in why
@@ -208,7 +208,7 @@ def test_judge_builds_all_three_as_asked(past, monkeypatch, clean):
 
     monkeypatch.setattr("dsbisect.commits.source_lab.open_lab", open_lab)
     monkeypatch.setattr("dsbisect.commits.source_lab.LabConditions.on", lambda *_, **__: None)
-    nothing = {"engine": None, "store": None, "watcher": None}
+    nothing = {"engine": None, "store": None, "observer": None}
     with pytest.raises(RuntimeError, match="seen"):
         judge_commit(asked, past["culprit"], **nothing)
     assert seen == [clean] * 3

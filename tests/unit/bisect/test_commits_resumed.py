@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from leasing_labs import QUESTION, Benches, search
-from watchers import RecordingWatcher
+from observers import RecordingObserver
 
 from dsbisect.commits.commits_study import LabAnswers
 from dsharness.model import Finding, LdcltWorkload
@@ -24,13 +24,13 @@ def store(tmp_path):
         yield opened
 
 
-def standing(store: Store, watcher: RecordingWatcher, *, every: bool = False) -> Any:
+def standing(store: Store, observer: RecordingObserver, *, every: bool = False) -> Any:
     order = CampaignOrder(
         question=QUESTION, workload=WORKLOAD, search=Bayes(), lab=Benches(0), store=store,
         kind="commits",
     )  # fmt: skip
     lab: Any = Benches(0)
-    answers = LabAnswers(laboratory=lab, store=store, watcher=watcher, every=every)
+    answers = LabAnswers(laboratory=lab, store=store, observer=observer, every=every)
     return answers._standing(order)
 
 
@@ -40,35 +40,35 @@ def told(*campaigns: str) -> Finding:
 
 def test_an_answer_stands_when_what_came_after_it_was_stopped(store):
     """The lab was ended in the proof, or before it began."""
-    answered = search(store, 0, RecordingWatcher())
+    answered = search(store, 0, RecordingObserver())
     store.put(told("another"))
-    watcher = RecordingWatcher()
-    assert standing(store, watcher) == store.campaign(answered.id)
-    assert watcher.names == ["resumed", "answered"]
+    observer = RecordingObserver()
+    assert standing(store, observer) == store.campaign(answered.id)
+    assert observer.names == ["resumed", "answered"]
 
 
 def test_an_answer_that_a_finding_rests_on_is_measured_anew(store):
-    answered = search(store, 0, RecordingWatcher())
+    answered = search(store, 0, RecordingObserver())
     store.put(told(answered.id))
-    assert standing(store, RecordingWatcher()) is None
+    assert standing(store, RecordingObserver()) is None
 
 
 def test_the_newest_answer_counts(store):
-    search(store, 0, RecordingWatcher())
-    newest = search(store, 0, RecordingWatcher())
+    search(store, 0, RecordingObserver())
+    newest = search(store, 0, RecordingObserver())
     store.put(told(newest.id))
-    assert standing(store, RecordingWatcher()) is None
+    assert standing(store, RecordingObserver()) is None
 
 
 @pytest.mark.parametrize("left", [(), (("a", "b"),)])
 def test_who_asks_for_every_step_goes_on_from_the_first(store, left):
-    answered = search(store, 0, RecordingWatcher())
+    answered = search(store, 0, RecordingObserver())
     assert answered.boundary is not None
     findings = CommitFindings(
         repository="r", good="a", bad="b", workload="w", settings="default", commits=1,
         whole=answered.boundary, campaigns=(answered.id,), left=left,
     )  # fmt: skip
     store.put(findings.finding)
-    campaign = standing(store, RecordingWatcher(), every=True)
+    campaign = standing(store, RecordingObserver(), every=True)
     assert campaign == (store.campaign(answered.id) if left else None)
-    assert standing(store, RecordingWatcher()) is None
+    assert standing(store, RecordingObserver()) is None

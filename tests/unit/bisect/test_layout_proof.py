@@ -13,8 +13,8 @@ import pytest
 from era_trees import era_tree
 from lab import ROOT
 from measured import own
+from observers import RecordingObserver
 from typer.testing import CliRunner
-from watchers import RecordingWatcher
 from worlds import sample_of
 
 from dsbisect.cli import root
@@ -114,7 +114,7 @@ def test_the_noise_says_how_many_runs_of_each(
             lab=lab,
             store=store,
             kind="measure",
-        ).run(RecordingWatcher())
+        ).run(RecordingObserver())
         kept = store.samples(campaign_id=campaign.id)
     assert campaign.boundary is not None
     assert not campaign.boundary.found

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 from measured import WorldBenches
+from observers import RecordingObserver
 from shipped import MATRIX
-from watchers import RecordingWatcher
 from worlds import World, sample_of, with_metric
 
 from dsbisect.cli.common_options import DEFAULT_METRIC
@@ -89,7 +89,7 @@ def test_a_rate_of_a_load_without_a_cpu_left_gets_a_word() -> None:
 def campaign_of(store: Store, metric: str, benches: WorldBenches) -> tuple[Boundary | None, str]:
     done = CampaignOrder(
         question=question(metric), workload=WORKLOAD, search=Bayes(), lab=benches, store=store
-    ).run(RecordingWatcher())
+    ).run(RecordingObserver())
     again = replay(done, store.samples(campaign_id=done.id), search_of(done))
     assert again.agrees is True
     return done.boundary, done.id

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from measured import WorldBenches
-from watchers import RecordingWatcher
+from observers import RecordingObserver
 from worlds import World, sample_of
 
 from dsharness.errors import InconclusiveError
@@ -316,12 +316,12 @@ def test_a_turn_that_is_taken_twice_is_stored_once(tmp_path: Path) -> None:
             search=Rounds.of(1),
             lab=WorldBenches(STEP),
             store=store,
-        ).run(RecordingWatcher())
+        ).run(RecordingObserver())
         before = (store.turns(campaign.id), store.samples())
         taker = TurnTaker(
             lab=WorldBenches(World({"c": 7.0, "d": 7.0})),  # a second sample is never the same
             record=CampaignState.of(campaign, store, lease),
-            listener=RecordingWatcher(), ends={}, needs_all=True,
+            listener=RecordingObserver(), ends={}, needs_all=True,
         )  # fmt: skip
         taker.take(before[0][0].ended(TurnState.PLANNED))
         assert (store.turns(campaign.id), store.samples()) == before
@@ -354,7 +354,7 @@ class KilledAnywhere(RuleBasedStateMachine):
             CampaignOrder(
                 question=question, workload=WORKLOAD, search=self.search, lab=world, store=store
             )
-            .run(RecordingWatcher())
+            .run(RecordingObserver())
             .boundary
         )
         assert found is not None

@@ -142,8 +142,8 @@ class Opened:
 def measured(monkeypatch, side, trouble=lambda: None):
     """The whole command but for the lab itself: what it measured is ``side``."""
 
-    def judge_commit(*_args, watcher, **_more):
-        watcher.note("measuring " * 2000)
+    def judge_commit(*_args, observer, **_more):
+        observer.note("measuring " * 2000)
         trouble()
         return side, "because"
 

@@ -7,7 +7,13 @@ from types import SimpleNamespace
 import pytest
 from worlds import sample_of, turns_of, with_metric
 
-from dsbisect.cli.search_progress import ValidationWatch, Watch, as_table, in_words, spell_left
+from dsbisect.cli.search_progress import (
+    SearchProgress,
+    ValidationProgress,
+    as_table,
+    in_words,
+    spell_left,
+)
 from dsbuilds.drivers.build_stage import Stage
 from dsharness.measure.metrics import CPU, INSTRUCTIONS, MEMORY
 from dsharness.model import Boundary, Campaign
@@ -45,7 +51,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def watch(clock):
-    with Watch() as made:
+    with SearchProgress() as made:
         yield made
 
 
@@ -138,7 +144,7 @@ def test_measuring_counts_down_over_all_workloads(watch, clock, said):
 def test_who_stops_a_search_is_told_what_is_known(clock, said):
     share = Share(after="a", last="b", candidates=1, chance=0.9)
     seen = Outlook(shares=(share,), none=0.1, ramp=0.0, two=0.0, noise_pct=4.0)
-    with pytest.raises(KeyboardInterrupt), Watch() as watch:  # noqa: PT012 - it ends within
+    with pytest.raises(KeyboardInterrupt), SearchProgress() as watch:  # noqa: PT012 - it ends within
         watch.begin(["a", "b"], 2)
         measure(watch, clock, FEW, turns=1)
         watch.step(MANY, replace(step(2), outlook=seen))
@@ -243,7 +249,7 @@ def test_on_a_terminal_a_stage_is_shown_as_it_is_now_until_something_else_is_don
     clock, monkeypatch, capfd
 ):
     monkeypatch.setattr("dsbisect.cli.search_progress.Live.start", lambda _: None)
-    with Watch() as watch:
+    with SearchProgress() as watch:
         monkeypatch.setattr(watch._console, "_force_terminal", True)
         watch.begin(("a", "b"), 1)
         capfd.readouterr()
@@ -262,7 +268,7 @@ def test_gates_that_were_not_run_and_an_answer_before_its_last_step_are_one_line
         Check(gate=gate, name="one", status=Status.PASSED, found="it was seen") for gate in Gate
     ]
     failed = passed[0].model_copy(update={"status": Status.FAILED})
-    with ValidationWatch() as watch:
+    with ValidationProgress() as watch:
         watch.skipped([Gate.INSTALLS, Gate.SAFE], "the package did not build")
         watch.known(passed, "building it again")
         watch.known([*passed, failed], "building it again")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from measured import WorldBenches as Benches
-from watchers import RecordingWatcher
+from observers import RecordingObserver
 from worlds import TEN_RUNS, World
 
 from dsharness.model import LdcltWorkload
@@ -38,7 +38,7 @@ def run(store, benches, search=None):
         lab=benches,
         store=store,
         kind="commits",
-    ).run(RecordingWatcher())
+    ).run(RecordingObserver())
 
 
 PLACES = [

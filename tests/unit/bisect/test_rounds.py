@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import WorldBenches
-from watchers import RecordingWatcher
+from observers import RecordingObserver
 from worlds import World, sample_of, turns_of
 
 from dsharness.errors import InstanceError
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def run(store: Store, rounds: Rounds, benches: WorldBenches) -> Campaign:
     return CampaignOrder(
         question=PAIR, workload=WORKLOAD, search=rounds, lab=benches, store=store, kind="measure"
-    ).run(RecordingWatcher())
+    ).run(RecordingObserver())
 
 
 def taken(history: History) -> list[Sample]:

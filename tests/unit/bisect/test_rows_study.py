@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 from measured import own
+from observers import RecordingObserver
 from shipped import MATRIX
-from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.rows_study import RowsRequest
@@ -101,19 +101,19 @@ def store(tmp_path):
 
 
 def study(store, **changes):
-    watcher, loads = RecordingWatcher(), {load.id: load for load in LOADS}
+    observer, loads = RecordingObserver(), {load.id: load for load in LOADS}
     scene = Scene(matrix=MATRIX, workloads=loads)
-    lab = ThisMachine(scene=scene, engine=ENGINE, store=store, watcher=watcher)
-    return Rows(**{"series": "debian", "workload": tuple(loads), **changes}).play(lab), watcher
+    lab = ThisMachine(scene=scene, engine=ENGINE, store=store, observer=observer)
+    return Rows(**{"series": "debian", "workload": tuple(loads), **changes}).play(lab), observer
 
 
 def test_one_answer_for_each_workload(laboratory, store):
-    findings, watcher = study(store)
+    findings, observer = study(store)
     answers = [(c.workload_id, c.boundary.before, c.boundary.after) for c in findings.campaigns]
     assert answers == [("few", "debian-12", "debian-13"), ("many", "debian-12", "debian-13")]
     assert len(findings.samples) == laboratory.taken == len(store.samples())
-    assert watcher.records[0] == ("begin", tuple(COSTS), 2)
-    assert watcher.names.count("prepared") == 4
+    assert observer.records[0] == ("begin", tuple(COSTS), 2)
+    assert observer.names.count("prepared") == 4
 
 
 @pytest.mark.whole
@@ -134,8 +134,8 @@ def test_a_branching_series_gives_one_answer_for_each_line(laboratory, store):
 
 def test_what_cannot_be_prepared_is_told_and_stays_suspect(laboratory, store):
     laboratory.refuses = frozenset({"debian-12"})
-    findings, watcher = study(store, workload=("few",))
-    assert ("failed", "debian-12", "no such version") in watcher.records
+    findings, observer = study(store, workload=("few",))
+    assert ("failed", "debian-12", "no such version") in observer.records
     (campaign,) = findings.campaigns
     assert campaign.boundary.suspects == ("debian-12", "debian-13")
 
@@ -161,18 +161,18 @@ def test_interrupted_in_the_second_workload_the_first_answer_stands(
         with pytest.raises(KeyboardInterrupt):
             study(again)
         laboratory.taken, laboratory.stop_after = 0, 1000
-        findings, watcher = study(again)
+        findings, observer = study(again)
         assert laboratory.taken <= whole - first - into_the_second + 1
         assert len(again.campaigns()) == len(findings.campaigns) == 2
-        assert watcher.names.count("answered") == 2
-        assert watcher.names[: watcher.names.index("answered")].count("resumed") == 1
+        assert observer.names.count("answered") == 2
+        assert observer.names[: observer.names.index("answered")].count("resumed") == 1
 
 
 @pytest.mark.whole
 def test_a_whole_study_is_measured_anew(laboratory, store):
     study(store)
-    findings, watcher = study(store)
-    assert "resumed" not in watcher.names
+    findings, observer = study(store)
+    assert "resumed" not in observer.names
     assert len(store.campaigns()) == 4
     assert {campaign.id for campaign in findings.campaigns} == {
         campaign.id for campaign in store.campaigns()[2:]

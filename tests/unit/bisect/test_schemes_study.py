@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from observers import RecordingObserver
 from shipped import MATRIX
 from typer.testing import CliRunner
 from validations import ENGINE
-from watchers import RecordingWatcher
 from world_machine import WorldMachine
 from worlds import World
 
@@ -87,13 +87,13 @@ def test_a_row_that_cannot_be_served_is_a_line_and_no_verdict(store: Store, monk
         raise ImageError("its packages cannot be installed")
 
     monkeypatch.setattr(RowSupply, "image", image)
-    watcher = RecordingWatcher()
-    lab = ThisMachine(scene=Scene(matrix=MATRIX), engine=ENGINE, store=store, watcher=watcher)
+    observer = RecordingObserver()
+    lab = ThisMachine(scene=Scene(matrix=MATRIX), engine=ENGINE, store=store, observer=observer)
     table = Schemes(rows=("debian-12",)).play(lab)
     (line,) = table.lines
     assert (line.row, line.verdict) == ("debian-12", "")
     assert line.failed == "its packages cannot be installed"
-    assert "failed" in watcher.names
+    assert "failed" in observer.names
     assert table.inconclusive
     assert "its packages cannot be installed" in text_of(table.page())
 

@@ -16,7 +16,7 @@ from leasing_labs import (
     prove_one_process_at_a_time,
     search,
 )
-from watchers import RecordingWatcher
+from observers import RecordingObserver
 from worlds import TEN_RUNS
 
 from dsharness.containers.ownership import lives, owner_tag
@@ -123,8 +123,8 @@ def test_an_interrupted_search_lets_go(place: Path) -> None:
                     search=Bayes(),
                     lab=Stopped(0),
                     store=store,
-                ).run(RecordingWatcher())
-        assert search(store, 0, RecordingWatcher()).boundary is not None
+                ).run(RecordingObserver())
+        assert search(store, 0, RecordingObserver()).boundary is not None
     assert [each.name for each in threading.enumerate() if each.name == "lease"] == []
 
 
@@ -150,7 +150,7 @@ def test_samples_of_two_images_of_a_candidate_are_never_used_together(place: Pat
             search=TEN_RUNS,
             lab=benches,
             store=store,
-        ).run(RecordingWatcher())
+        ).run(RecordingObserver())
 
     with Store.open(place) as store:
         with pytest.raises(KeyboardInterrupt):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import typer
+from observers import RecordingObserver
 from shipped import MATRIX
 from store_values import BOUNDARY, EXPORT, FINISHED
-from watchers import RecordingWatcher
 
 from dsbisect.cli.stored_answers import _asked, _chosen, _finding
 from dsbisect.cli.told_answers import tell_doubted
@@ -102,17 +102,17 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_both_sides_of_a_step_are_profiled_once_and_kept(store: Store) -> None:
-    lab, watcher = ToldProfiler(), RecordingWatcher()
-    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, watcher)
+    lab, observer = ToldProfiler(), RecordingObserver()
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, observer)
     assert pair.names == (BOUNDARY.before, BOUNDARY.after) == tuple(lab.asked)
     assert pair.names == tuple(lab.logged) == tuple(each.candidate_id for each in pair.times)
-    assert profile_steps([FINISHED], [LOAD], lab, store, watcher) == (pair,)
+    assert profile_steps([FINISHED], [LOAD], lab, store, observer) == (pair,)
     assert len(lab.asked) == 2, "the second time it comes from the store"
     assert profiles_of(store.findings(), [FINISHED.id]) == (pair,)
 
 
 def test_a_profile_stands_for_its_campaign_and_is_no_answer(store: Store) -> None:
-    (pair,) = profile_steps([FINISHED], [LOAD], ToldProfiler(), store, RecordingWatcher())
+    (pair,) = profile_steps([FINISHED], [LOAD], ToldProfiler(), store, RecordingObserver())
     assert _finding(store, []) is None
     assert _finding(store, [FINISHED.id]) is None
     assert _asked(store, pair.finding.id) == (FINISHED.id,)
@@ -121,7 +121,7 @@ def test_a_profile_stands_for_its_campaign_and_is_no_answer(store: Store) -> Non
 
 def test_what_cannot_be_profiled_says_why_and_is_tried_again(store: Store) -> None:
     lab = ToldProfiler(refused={str(BOUNDARY.after): EngineError("perf saw nothing")})
-    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingObserver())
     assert (pair.before is not None, pair.after) == (True, None)
     assert pair.note == f"{BOUNDARY.after}: perf saw nothing"
     assert not pair.changes
@@ -131,28 +131,28 @@ def test_what_cannot_be_profiled_says_why_and_is_tried_again(store: Store) -> No
 
 def test_what_writes_no_log_has_no_times_and_is_not_asked_again(store: Store) -> None:
     lab = ToldProfiler(no_log=True)
-    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingObserver())
     assert (pair.times, pair.times_note) == ((), "")
     assert profiles_of(store.findings(), [FINISHED.id]) == (pair,)
 
 
 def test_what_decided_says_which_witnesses_are_asked(store: Store) -> None:
     lab = ToldProfiler()
-    plain = profile_pair("c", ("old", "new"), LOAD, lab, RecordingWatcher(), metric="cost")
+    plain = profile_pair("c", ("old", "new"), LOAD, lab, RecordingObserver(), metric="cost")
     assert (plain.counts, plain.heap, plain.waits) == ((), (), ())
     counting = FINISHED.model_copy(update={"metric": "instructions"})
-    (pair,) = profile_steps([counting], [LOAD], lab, store, RecordingWatcher())
+    (pair,) = profile_steps([counting], [LOAD], lab, store, RecordingObserver())
     (change,) = count_changes(pair)
     assert (change.function, change.before, change.after) == ("main", 100.0, 250.0)
     assert pair.heap == ()
     growing = FINISHED.model_copy(update={"metric": "growth", "id": "other"})
-    (pair,) = profile_steps([growing], [LOAD], lab, store, RecordingWatcher())
+    (pair,) = profile_steps([growing], [LOAD], lab, store, RecordingObserver())
     (leak,) = heap_changes(pair)
     assert (leak.function, leak.before, leak.after) == ("malloc ← do_search", 0.0, 700.0)
     assert pair.counts == ()
     for metric in ("context-switches", "wake-ups"):
         waking = FINISHED.model_copy(update={"metric": metric, "id": metric})
-        (pair,) = profile_steps([waking], [LOAD], lab, store, RecordingWatcher())
+        (pair,) = profile_steps([waking], [LOAD], lab, store, RecordingObserver())
         (waits,) = wait_changes(pair)
         assert (waits.function, waits.before, waits.after) == ("poller: poll ← main", 4.0, 1000.0)
         assert (pair.counts, pair.heap) == ((), ())
@@ -160,7 +160,7 @@ def test_what_decided_says_which_witnesses_are_asked(store: Store) -> None:
 
 def test_one_side_without_its_log_is_no_pair_of_times(store: Store) -> None:
     lab = ToldProfiler(silent=frozenset({str(BOUNDARY.after)}))
-    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    (pair,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingObserver())
     assert pair.after is not None
     assert pair.times == ()
     assert pair.times_note == f"{BOUNDARY.after}: its log cannot be read"
@@ -170,13 +170,13 @@ def test_one_side_without_its_log_is_no_pair_of_times(store: Store) -> None:
 def test_a_second_tool_that_sees_no_step_makes_the_answer_doubted(store: Store) -> None:
     before, after = str(BOUNDARY.before), str(BOUNDARY.after)
     lab = ToldProfiler(others={before: 1.5, after: 2.5})
-    (agreed,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+    (agreed,) = profile_steps([FINISHED], [LOAD], lab, store, RecordingObserver())
     assert agreed.tool_step is not None
     assert agreed.tool_step.agree
     assert doubted([agreed]) == ()
     lab = ToldProfiler(others={before: 1.5, after: 1.5})
     other = FINISHED.model_copy(update={"id": "other"})
-    (pair,) = profile_steps([other], [LOAD], lab, store, RecordingWatcher())
+    (pair,) = profile_steps([other], [LOAD], lab, store, RecordingObserver())
     (said,) = doubted([pair])
     assert said == (
         f"{LOAD.id}: the second tool disagrees, so the answer is not sure: an operation costs "
@@ -191,7 +191,7 @@ def test_a_second_tool_that_sees_no_step_makes_the_answer_doubted(store: Store) 
 def test_a_stop_is_a_stop(store: Store) -> None:
     lab = ToldProfiler(refused={str(BOUNDARY.before): StoppedError("stopped")})
     with pytest.raises(StoppedError):
-        profile_steps([FINISHED], [LOAD], lab, store, RecordingWatcher())
+        profile_steps([FINISHED], [LOAD], lab, store, RecordingObserver())
 
 
 def test_without_a_step_it_is_both_ends() -> None:

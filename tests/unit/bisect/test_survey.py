@@ -159,32 +159,32 @@ def past(original: Past, tmp_path: Path) -> Past:
 def run(
     past: Past, *words: str, toolchains: int = 1, **asked: Any
 ) -> tuple[list[SourceResult], RecordingListener]:
-    watcher = RecordingListener()
+    observer = RecordingListener()
     matrix = MATRIX.model_copy(update={"toolchains": MATRIX.toolchains[:toolchains]})
     asked.setdefault("plain", False)
     asked.setdefault("selection", Selection(words=words))
     survey = Survey(matrix=matrix, repository=str(past.folder), **asked)
-    found = list(run_survey(survey, ENGINE, watcher))
-    assert watcher.found_ == found
-    return sorted(found, key=lambda each: each.place), watcher
+    found = list(run_survey(survey, ENGINE, observer))
+    assert observer.found_ == found
+    return sorted(found, key=lambda each: each.place), observer
 
 
 @pytest.mark.whole
 @pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_each_source_is_tried_once_newest_first(world: World, past: Past, jobs: int) -> None:
-    findings, watcher = run(past, "v*", jobs=jobs)
+    findings, observer = run(past, "v*", jobs=jobs)
     names = ["v10-docs", "v10", "v3", "v2", "v1"]
     assert [each.source for each in findings] == names
     assert all(each.outcome.answers for each in findings)
     tried = world.tried if jobs == 1 else sorted(world.tried, key=names.index)
     assert tried == ["v10-docs", "v3", "v2", "v1"], "v10 makes the same server"
-    assert watcher.begun == [(names, 0)]
+    assert observer.begun == [(names, 0)]
     assert findings[2].commit == past.named["c3"][:12], "of an annotated tag: its commit"
     assert findings[0].outcome.facts == FACTS
     assert findings[0].outcome.seconds >= 60, "the build's own time, though it was kept"
-    again, watcher = run(past, "v*", jobs=jobs)
-    assert watcher.begun == [(names, 5)]
+    again, observer = run(past, "v*", jobs=jobs)
+    assert observer.begun == [(names, 5)]
     assert len(world.tried) == 4
     assert all(each.known for each in again)
 
@@ -230,8 +230,8 @@ def test_the_surroundings_end_it_and_nothing_that_was_found_is_lost(
     with pytest.raises(UnreachableError):
         run(past, "v?")
     world.builds = {}
-    findings, watcher = run(past, "v?")
-    assert watcher.begun == [(["v3", "v2", "v1"], 1)]
+    findings, observer = run(past, "v?")
+    assert observer.begun == [(["v3", "v2", "v1"], 1)]
     assert [each.known for each in findings] == [True, False, False]
 
 

@@ -32,7 +32,7 @@ def result(source: str, *, known: bool = False) -> SourceResult:
 def test_a_line_for_each_source_and_a_sign_of_life(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    progress = survey.SurveyWatch()
+    progress = survey.SurveyProgress()
     progress.reading(30)
     progress.begin(
         ["v10", "v2", "v1"], {"bind"}, 0, "3 of the 9 commits of a..b, drawn with --seed 1"
@@ -63,7 +63,7 @@ def test_a_line_for_each_source_and_a_sign_of_life(
 
 
 def test_known_lines_are_only_counted(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    progress = survey.SurveyWatch()
+    progress = survey.SurveyProgress()
     progress.reading(1)
     progress.begin(["v1"], {"389-ds"}, 1, "")
     progress.found(result("v1", known=True))

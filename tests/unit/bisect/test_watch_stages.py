@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from watchers import RecordingWatcher
+from observers import RecordingObserver
 from worlds import World
 
 from dsbisect.watch_stages import SearchStages
@@ -20,13 +20,13 @@ FASTER = {name: 100.0 if name < "e" else 60.0 for name in "abcdefgh"}
 
 def told(costs: Mapping[str, float], seed: int = 0) -> list[tuple[AlarmState, str, int]]:
     """What is told in a search of that world, and after how many turns."""
-    world, watcher = World(costs, seed=seed), RecordingWatcher()
+    world, observer = World(costs, seed=seed), RecordingObserver()
     told: list[tuple[AlarmState, str, int]] = []
     turns: list[int] = []
     world.search(Bayes())
     names = tuple(costs)
     stages = SearchStages(
-        watcher=watcher,
+        observer=observer,
         reference=names[0],
         tip=names[-1],
         began=lambda state, note: told.append((state, note, len(turns))),
@@ -38,8 +38,8 @@ def told(costs: Mapping[str, float], seed: int = 0) -> list[tuple[AlarmState, st
         for sample in world.taken:
             if sample.turn == step.turn:
                 stages.sampled(sample)
-    assert watcher.names.count("step") == len(world.asked)
-    assert watcher.names.count("sampled") == len(world.taken)
+    assert observer.names.count("step") == len(world.asked)
+    assert observer.names.count("sampled") == len(world.taken)
     return told
 
 
@@ -66,7 +66,7 @@ def test_a_comparison_of_others_says_nothing_of_the_tip() -> None:
     world.search(Bayes())
     seen: list[AlarmState] = []
     stages = SearchStages(
-        watcher=RecordingWatcher(),
+        observer=RecordingObserver(),
         reference="x",
         tip="y",
         began=lambda state, _: seen.append(state),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from histories import Past
+from observers import RecordingObserver
 from shipped import MATRIX
-from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect import watch_study
@@ -42,16 +42,16 @@ class Laboratories:
         self.slow, self.fault, self.at, self.seen = slow, None, 0, []
         self.store, self.told, self.waits, self.of = store, [], 0, ""
 
-    def begin(self, ask: Any, scope: Any, options: Any, watcher: Any, told: Any) -> Any:
+    def begin(self, ask: Any, scope: Any, options: Any, observer: Any, told: Any) -> Any:
         del options
         self.told.append(told)
         rest = iter(range(self.waits))
-        return lambda: self.answer(ask, scope, watcher) if next(rest, None) is None else None
+        return lambda: self.answer(ask, scope, observer) if next(rest, None) is None else None
 
     def seconds(self, outcome: Any) -> float:
         return 60.0
 
-    def answer(self, ask: Any, scope: Any, watcher: Any) -> Any:
+    def answer(self, ask: Any, scope: Any, observer: Any) -> Any:
         names = scope.line
         late = [scope.hashes[name] for name in names]
         from_here = late.index(self.slow) if self.slow in late else len(late)
@@ -59,13 +59,13 @@ class Laboratories:
         boundary = world.search(Bayes())
         question = Question(series_id="s", line=names, workload_id="w", settings_id="default")
         for number, step in enumerate(world.asked):
-            watcher.step(question, step)
+            observer.step(question, step)
             self.seen.append([(each.id, each.state.value) for each in alarms(self.store)])
             if self.fault and number == self.at and self.of in {"", ask.bad}:
                 raise self.fault
             for sample in world.taken:
                 if sample.turn == step.turn:
-                    watcher.sampled(sample)
+                    observer.sampled(sample)
         findings = CommitFindings(
             repository=ask.repository, good=ask.good, bad=ask.bad, workload="bind-one",
             settings="default", commits=scope.commits, equal=(), whole=boundary, campaigns=("c",),
@@ -100,7 +100,7 @@ def look(past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     with Store.open(tmp_path / "results.db") as store:
         labs = Laboratories(store, past["d"])
         watch = WatchPass(
-            asked=asked, matrix=MATRIX, searches=labs, store=store, watcher=RecordingWatcher()
+            asked=asked, matrix=MATRIX, searches=labs, store=store, observer=RecordingObserver()
         )
         yield SimpleNamespace(watch=watch, store=store, labs=labs)
 

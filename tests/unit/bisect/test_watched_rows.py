@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import typer
 from measured import WorldBenches
+from observers import RecordingObserver
 from shipped import MATRIX
 from typer.testing import CliRunner
-from watchers import RecordingWatcher
 from worlds import World
 
 from dsbisect.cli.file_check import check
@@ -23,7 +23,7 @@ from dsharness.matrix import find_workload
 from dsharness.model import Campaign, Image, Row
 from dsharness.progress import Progress
 from dslab.campaign_loop import CampaignOrder
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dsresults.store import Store
 from dsresults.watch.alarms import Alarm, alarms_of
 from dsresults.watch.watched_series import WatchedTip, tips_of
@@ -68,7 +68,7 @@ class WorldStates:
     def forget(self, row: Row, image: Image) -> None:
         self.gone.add(image.key)
 
-    def compared(self, look: RowLook, watcher: Watcher, options: SearchOptions) -> Campaign:
+    def compared(self, look: RowLook, observer: Observer, options: SearchOptions) -> Campaign:
         sides = (look.before, look.after)
         self.compares.append((look.before.key, look.after.key))
         costs: Mapping[str, float] = {
@@ -83,7 +83,7 @@ class WorldStates:
             question=look.question, workload=look.workload, store=self.store,
             search=options.search(look.workload), lab=WorldBenches(World(costs)),
         )  # fmt: skip
-        return order.run(watcher)
+        return order.run(observer)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def look(store: Store, states: WorldStates) -> RowsPass:
         id="w", rows=(ROW,), loads=(WatchedLoad(workload="bind-one"),), smallest_pct=10.0
     )
     return RowsPass(
-        asked=asked, matrix=MATRIX, states=states, store=store, watcher=RecordingWatcher()
+        asked=asked, matrix=MATRIX, states=states, store=store, observer=RecordingObserver()
     )
 
 

@@ -1,4 +1,4 @@
-"""A watcher that keeps what it is told; a real class, so that a misspelt callback fails."""
+"""An observer that keeps what it is told; a real class, so that a misspelt callback fails."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dsharness.model import Boundary, Campaign, Sample
-from dslab.watcher import Watcher
+from dslab.observer import Observer
 from dssearch.question import Measure, Question
 
 
 @dataclass
-class RecordingWatcher(Watcher):
+class RecordingObserver(Observer):
     """Everything a lab or a search may say, in order."""
 
     records: list[tuple[object, ...]] = field(default_factory=list)

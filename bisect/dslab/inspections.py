@@ -24,8 +24,8 @@ from dslab.laboratory import Laboratory
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabWitnesses:
-    """The witnesses of one lab; each run has a server that is started for it."""
+class LabInspections:
+    """The inspections of one lab; each run has a server that is started for it."""
 
     lab: Laboratory
 

@@ -31,7 +31,7 @@ class Preparation(Protocol):
     def failed(self, row: str, why: str) -> None: ...
 
 
-class Watcher(Listener, Preparation, Protocol):
+class Observer(Listener, Preparation, Protocol):
     """A listener that also receives preparations."""
 
     def preparing(self, row: str, news: str) -> None: ...
