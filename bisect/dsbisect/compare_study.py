@@ -19,7 +19,7 @@ from dsbisect.study_lab import Lab, LabPart, Runs, Scene
 from dsharness.matrix import find_row
 from dsharness.matrix.series_graph import chains
 from dsharness.measure.metrics import METRICS, find_metric, refuse_unfit
-from dsharness.model import DECIDER, Boundary, Matrix, Sample, Settings, Workload
+from dsharness.model import DECIDER, Boundary, Matrix, Sample, Settings, SystemName, Workload
 from dslab.candidates import system_of
 from dsresults.compare.compared_loads import ComparedLoad, ComparedLoads, shown_by
 from dssearch.bayes.bayes_search import Bayes
@@ -67,27 +67,36 @@ def _counted_apart(metric: str) -> bool:
 
 def suite_of(study: Compare, scene: Scene) -> tuple[Judged, ...]:
     """What is asked; UsageError where a metric says nothing of its load."""
-    suite = scene.matrix.defaults.suite
-    if study.workload:
-        metrics = (study.metric,) if study.metric else ()
-        chosen = [(name, metrics or suite.get(name, ())) for name in study.workload]
-    else:
+    systems: set[SystemName] = set()
+    if not study.workload:
         made = study.made(scene)
         rows = () if made else study.names(scene)
         systems = {system_of(find_row(scene.matrix, row)) for row in rows}
         systems |= {made.system} if made else set()
+    return judged_suite(study.workload, study.metric, systems, scene)
+
+
+def judged_suite(
+    names: Sequence[str], metric: str | None, systems: set[SystemName], scene: Scene
+) -> tuple[Judged, ...]:
+    """Return what is asked by these names, or of such systems where none is given."""
+    suite = scene.matrix.defaults.suite
+    if names:
+        metrics = (metric,) if metric else ()
+        chosen = [(name, metrics or suite.get(name, ())) for name in names]
+    else:
         fit = {load.id for load in scene.fitting_workloads(systems)}
-        chosen = [(name, names) for name, names in suite.items() if name in fit]
+        chosen = [(name, of_load) for name, of_load in suite.items() if name in fit]
         if not chosen:  # no suite, or none for such servers
             chosen = [(load.named, ()) for load in scene.usual_workloads(systems)]
     judged = tuple(
-        Judged(load=scene.workload(name), metrics=metrics)
-        for name, names in chosen
-        for metrics in _groups(names or (DECIDER,))
+        Judged(load=scene.workload(name), metrics=together)
+        for name, of_load in chosen
+        for together in _groups(of_load or (DECIDER,))
     )
     for row in judged:
-        for name in row.metrics:
-            refuse_unfit(find_metric(name), (row.load,))
+        for judge in row.metrics:
+            refuse_unfit(find_metric(judge), (row.load,))
     return judged
 
 

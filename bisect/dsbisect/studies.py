@@ -14,6 +14,7 @@ from dsbisect.cli.common_options import DEFAULT_METRIC, MetricName, WorkloadName
 from dsbisect.comparison_question import Compare
 from dsbisect.difference_question import Explain
 from dsbisect.study import Numbers, Phases, SearchStudy, Study, StudyKind
+from dsbisect.timeline_question import Timeline
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -378,5 +379,6 @@ class Schemes(Study):
 
 
 STUDIES: dict[StudyKind, type[Study]] = {
-    study.kind: study for study in (Rows, Levels, Sizes, Endurance, Schemes, Explain, Compare)
+    study.kind: study
+    for study in (Rows, Levels, Sizes, Endurance, Schemes, Explain, Compare, Timeline)
 }

@@ -35,10 +35,19 @@ if TYPE_CHECKING:
     from dslab.candidates import Supply
 
 StudyKind = Literal[
-    "commits", "rows", "measure", "levels", "sizes", "endurance", "schemes", "explain", "compare"
+    "commits",
+    "rows",
+    "measure",
+    "levels",
+    "sizes",
+    "endurance",
+    "schemes",
+    "explain",
+    "compare",
+    "timeline",
 ]
 KeptKind = Literal[
-    "levels", "sizes", "endurance", "schemes", "explain", "compare"
+    "levels", "sizes", "endurance", "schemes", "explain", "compare", "timeline"
 ]  # its answer is more than its campaigns' answers
 KEPT: tuple[KeptKind, ...] = get_args(KeptKind)
 

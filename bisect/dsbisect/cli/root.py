@@ -191,6 +191,11 @@ COMMANDS = {
         summary="Compare two of anything under every load of a suite: in what is the second one "
         "slower.",
     ),
+    "timeline": Lazy(
+        place="study_command:timeline",
+        summary="Measure a repository's releases under every load of a suite: since when is which "
+        "slower.",
+    ),
     "bisect": Lazy(
         place="bisect:app",
         summary="Find where fast turns slow: among rows, or among commits of a repository.",

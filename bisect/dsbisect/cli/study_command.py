@@ -37,6 +37,7 @@ from dsbisect.comparison_question import Compare
 from dsbisect.difference_question import Explain
 from dsbisect.studies import Endurance, Levels, Rows, Schemes, Sizes
 from dsbisect.study import SearchStudy, Study
+from dsbisect.timeline_question import Timeline
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -267,4 +268,5 @@ def _go_on(around: CompareCircumstances, kept: StudyAnswer) -> None:
 
 levels, sizes, endurance = command_of(Levels), command_of(Sizes), command_of(Endurance)
 schemes, explain = command_of(Schemes), command_of(Explain)
+timeline = command_of(Timeline)
 compare = command_of(Compare, CompareCircumstances, ask_compare)

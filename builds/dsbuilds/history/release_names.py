@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -16,6 +17,7 @@ from dsharness.products import Product, SourceFacts
 
 # What comes before the release it leads to, for git's order of versions.
 PREVIEWS = ("-alpha", ".alpha", ".a", "-beta", ".beta", ".b", "-rc", ".rc")
+PREVIEW = re.compile(r"[.-]?(alpha|beta|a|b|rc|scratch)\d")
 MAIN = ("main", "master")
 PLACES = re.compile(r"refs/(?:heads|remotes/(?:origin|upstream))/(?P<name>.+)")
 SHORT = 12
@@ -38,6 +40,15 @@ class SeriesRelease(Value):
         if self.until:
             return f"{self.series} to {self.until}: {commit}, in every release"
         return f"{self.series}: {commit}, first in {self.first}"
+
+
+class TaggedRelease(NamedTuple):
+    """A release by its tag."""
+
+    tag: str
+    name: str
+    series: str
+    commit: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +120,22 @@ class ReleaseNames:
         }
         return (*_folded(lines, starting), *self._unreleased(holding, releases))
 
+    @property
+    def tagged(self) -> tuple[TaggedRelease, ...]:
+        """Every release but previews, oldest first."""
+        fields = ("refname:strip=2", "objectname", "*objectname")
+        listed = self._listed(fields)
+        return tuple(
+            TaggedRelease(
+                tag=tag,
+                name=plain(self._short(tag)),
+                series=plain(self._series(tag)),
+                commit=commits[-1],  # an annotated tag has a name of its own before it
+            )
+            for tag, *commits in listed
+            if not PREVIEW.search(self._short(tag))
+        )
+
     def _unreleased(
         self, holding: Mapping[str, set[str]], releases: Mapping[str, SeriesRelease]
     ) -> Iterator[SeriesRelease]:
@@ -124,15 +151,18 @@ class ReleaseNames:
 
     def _tags(self) -> list[str]:
         """Return every release, oldest first."""
-        previews = [f"versionsort.suffix={suffix}" for suffix in PREVIEWS]
+        return [tag for (tag,) in self._listed(("refname:strip=2",))]
+
+    def _listed(self, fields: tuple[str, ...]) -> list[list[str]]:
+        """Return these of every release, oldest first; the first one is its tag."""
         tags = self.repository.git.refs(
             "--sort=version:refname",
             "refs/tags",
-            fields=("refname:strip=2",),
-            order=previews,
+            fields=fields,
+            order=[f"versionsort.suffix={suffix}" for suffix in PREVIEWS],
             what="list the releases",
         )
-        return [tag for (tag,) in tags if self._is_release(tag)]
+        return [facts for facts in tags if self._is_release(facts[0])]
 
     def _holding(self, commit: str) -> set[str]:
         """Return every tag and branch with a commit in it."""

@@ -133,6 +133,7 @@ CampaignKind = Literal[
     "schemes",
     "explain",
     "compare",
+    "timeline",
 ]
 
 
@@ -236,6 +237,7 @@ FindingKind = Literal[
     "endurance",
     "schemes",
     "compare",
+    "timeline",
     "explain",
 ]
 

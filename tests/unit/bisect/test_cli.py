@@ -35,7 +35,7 @@ COMMANDS = (
     "measure load", "explain",
     "build make", "build list", "build survey", "judge", "reproduce", "show", "show pages",
     "show history", "show record", "show steps", "show again",
-    "compare", "validate", "validate verify", "watch run", "watch show", "watch set",
+    "compare", "timeline", "validate", "validate verify", "watch run", "watch show", "watch set",
     "watch release",
     "clean", "list rows", "list workloads", "list metrics", "list settings",
     "list series", "list toolchains", "list answers", "check",
