@@ -1,9 +1,9 @@
 """How well the search finds steps in noise, compared with its peers, in histories of known truth.
 
-make bench-search                    all, and docs/search-benchmark.md and .svg (an hour)
+make bench-search                    all, and search-benchmark.md and .svg (an hour)
 make bench-search BENCH=--quick      few histories, nothing written (three minutes)
 make bench-search BENCH='--worlds 600 --json plays.json'
-make bench-search BENCH=--honest     is what it says true? docs/search-honesty.md (25 minutes)
+make bench-search BENCH=--honest     is what it says true? search-honesty.md (25 minutes)
 
 These print their tables and write no page:
 
@@ -45,7 +45,7 @@ from searchbench.table import report, tables
 from searchbench.target import Target
 from searchbench.targets import targets
 
-DOCS = Path(__file__).parents[3] / "docs"
+PAGES = Path(__file__).parents[1]
 
 
 def main() -> None:
@@ -105,7 +105,7 @@ def _honest(options: argparse.Namespace) -> None:
     text = honesty_report(plays, f"make bench-search BENCH={option}", worlds)
     whole = not (options.only or options.search or options.tuning)
     if whole and worlds >= HONEST_WORLDS:
-        (DOCS / "search-honesty.md").write_text(text)
+        (PAGES / "search-honesty.md").write_text(text)
     else:
         print(text)
     if options.against:
@@ -116,8 +116,8 @@ def _print_or_write(text: str, plays: Plays, *, printed: bool) -> None:
     if printed:
         print(text)
         return
-    (DOCS / "search-benchmark.md").write_text(text)
-    draw_to(DOCS / "search-benchmark.svg", plays)
+    (PAGES / "search-benchmark.md").write_text(text)
+    draw_to(PAGES / "search-benchmark.svg", plays)
 
 
 def _parser() -> argparse.ArgumentParser:

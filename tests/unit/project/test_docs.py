@@ -14,7 +14,7 @@ import typer
 from dsbisect.cli.root import COMMANDS, app
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "uv.lock").exists())
-PLACES = ("*.md", "docs/*.md", "examples/*.md", "examples/*/*.md")
+PLACES = ("*.md", "docs/*.md", "benchmarks/*/*.md", "examples/*.md", "examples/*/*.md")
 PAGES = sorted(page for place in PLACES for page in ROOT.glob(place))
 OF_TODAY = [page for page in PAGES if page.name not in {"CHANGELOG.md", "decisions.md"}]
 FOLDERS = (
