@@ -140,6 +140,13 @@ schema: develop ## write the JSON Schemas of matrix.yaml and report.json, and th
 	@mv docs/report.schema.json.new docs/report.schema.json
 	@DSBISECT_REGEN=1 $(BIN)/pytest --quiet tests/unit/project/test_workload_keys.py
 
+.PHONY: site
+site: develop ## the pages as a site in dist/site; a link that leads nowhere is an error
+	@UV_PYTHON_DOWNLOADS=never .tools/bin/uv sync --quiet --frozen --inexact --group site
+	@scripts/lay-out-site dist/pages
+	@$(BIN)/zensical build --clean --strict --config-file mkdocs.yml
+	@echo dist/site/index.html
+
 .PHONY: clean
 clean: ## remove what building and testing left in this folder; not results, not images
 	@[ ! -e .dmypy.json ] || $(BIN)/dmypy stop || true
