@@ -400,8 +400,8 @@ def timeline_chart(timeline: ReleaseTimeline, load: TimelineLoad) -> Chart:
     for series, names in series_lines(timeline.releases).items():
         known = [name for name in names if name in levels]
         later = next((name for name in trunk[trunk.index(names[0]) + 1 :] if name in levels), None)
-        beside = levels[later] if later else levels.get(names[0], 1.0)
-        if len(known) > 1 and any(_kind(levels[name] / beside) for name in known[1:]):
+        next_level = levels[later] if later else levels.get(names[0], 1.0)
+        if len(known) > 1 and any(_kind(levels[name] / next_level) for name in known[1:]):
             lines.append(_chart_line(names, levels, days, series, 1))
     up = log_axis([*levels.values(), 1.0], lambda value: f"{value:g}\u00d7")
     first, last = min(days.values()), max(days.values())

@@ -17,6 +17,6 @@ def test_the_site_is_made_and_has_every_page() -> None:
     start = (site / "index.html").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         assert (site / "docs" / page.name).with_suffix(".html").exists()
-        assert f'href="docs/{page.stem}.html"' in start, f"{page.name} is not in mkdocs.yml"
+        assert f'href="./docs/{page.stem}.html"' in start, f"{page.name} is not in mkdocs.yml"
     assert "https://fonts." not in start
     assert "libtool" in (site / "search.js").read_text(encoding="utf-8")
