@@ -150,5 +150,5 @@ site: develop ## the pages as a site in dist/site; a link that leads nowhere is 
 .PHONY: clean
 clean: ## remove what building and testing left in this folder; not results, not images
 	@[ ! -e .dmypy.json ] || $(BIN)/dmypy stop || true
-	@rm -rf .venv .tools dist .mypy_cache .dmypy.json .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .tools dist .mypy_cache .dmypy.json .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
