@@ -147,6 +147,11 @@ site: develop ## the pages as a site in dist/site; a link that leads nowhere is 
 	@$(BIN)/zensical build --clean --strict --config-file mkdocs.yml
 	@echo dist/site/index.html
 
+.PHONY: release
+release: develop ## packages built twice and equal, SBOM and notes in dist/release; RELEASE="--key KEY.pem --tag"
+	@$(MAKE) --jobs=2 --output-sync=target check
+	@$(BIN)/python scripts/release.py $(RELEASE)
+
 .PHONY: clean
 clean: ## remove what building and testing left in this folder; not results, not images
 	@[ ! -e .dmypy.json ] || $(BIN)/dmypy stop || true
