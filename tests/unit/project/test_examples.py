@@ -20,12 +20,14 @@ COMPARISON = EXAMPLES / "github-actions/compare.yml"
 GITLAB = EXAMPLES / "gitlab-ci/.gitlab-ci.yml"
 MERGES = EXAMPLES / "gitlab-ci/compare.yml"
 PACKIT = EXAMPLES / "packit/.packit.yaml"
+FORMS = tuple(sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")))
 # Schemas that the checker brings along: no network.
 BY_SCHEMA = {
     ACTIONS: ("--builtin-schema", "vendor.github-workflows"),
     COMPARISON: ("--builtin-schema", "vendor.github-workflows"),
     GITLAB: ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
     MERGES: ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
+    **dict.fromkeys(FORMS, ("--builtin-schema", "vendor.github-issue-forms")),
 }
 
 
@@ -39,6 +41,7 @@ MISTAKES = {
     COMPARISON: ("runs-on:", "run-on:"),
     GITLAB: ("exit_codes: [20]", "exit_codes: [no]"),
     MERGES: ("exit_codes: [20]", "exit_codes: [no]"),
+    **dict.fromkeys(FORMS, ("type: textarea", "type: text")),
 }
 
 
