@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 import typer
 from pydantic import Field, model_validator
 
-from dsbisect.cli.common_options import Toolchain, in_clone, outside
-from dsbisect.study import Study, StudyKind
+from dsbisect.cli.common_options import in_clone, outside
+from dsbisect.study import StudyKind, SuiteStudy
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STOCK = "stock"  # what a row has of itself
 
 
-class Compare(Study):
+class Compare(SuiteStudy):
     """Compare two of anything under every load of a suite: in what is the second one slower.
 
     Each is a row; or, in a repository, a revision, a release such as 3.1.2, or a pull request,
@@ -83,21 +83,6 @@ class Compare(Study):
         Path | None,
         typer.Option("--patch", help="Compare FIRST with itself and this patch file, -p1."),
     ] = None
-    toolchain: Toolchain = None
-    workload: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--workload",
-            help="Repeatable: only this load, or a YAML file with one; W@N: with N users. Default: "
-            "the matrix's suite, as far as both can answer it.",
-        ),
-    ] = ()
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric", help="That every --workload is judged by. Default: those of the suite."
-        ),
-    ] = None
     margin: Annotated[
         float,
         Field(gt=0, le=100),
@@ -135,11 +120,6 @@ class Compare(Study):
                 if self.packages
                 else f"{STOCK}: no packages are named that it could be compared with",
                 hint=f"such as `dsbisect compare debian-13 {STOCK} ./my-packages/`",
-            )
-        if self.metric is not None and not self.workload:
-            raise UsageError(
-                f"--metric {self.metric} needs a --workload",
-                hint="the suite has metrics of its own for each load",
             )
         return self
 
@@ -203,10 +183,6 @@ class Compare(Study):
     def supply(self, machine: ThisMachine) -> Supply | None:
         made = self.made(machine.scene)
         return made.supply(machine.engine) if made else None
-
-    def pairs(self, scene: Scene) -> bool:
-        del scene
-        return True
 
     @classmethod
     def answer_type(cls) -> type[Value]:

@@ -25,6 +25,9 @@ from dsbisect.cli.common_options import (
     Profiled,
     SettingsId,
     Smallest,
+    SuiteLoads,
+    SuiteMetric,
+    Toolchain,
 )
 from dsbisect.search_options import SEEN_PCT, SEEN_RUNS, SearchOptions
 from dsharness.errors import UsageError
@@ -248,3 +251,24 @@ class SearchStudy(Study):
     @property
     def profiled(self) -> bool:
         return self.profile
+
+
+class SuiteStudy(Study):
+    """A question under every load of a suite, of servers that may be built from a repository."""
+
+    toolchain: Toolchain = None
+    workload: SuiteLoads = ()
+    metric: SuiteMetric = None
+
+    @model_validator(mode="after")
+    def _metric_of_a_load(self) -> Self:
+        if self.metric is not None and not self.workload:
+            raise UsageError(
+                f"--metric {self.metric} needs a --workload",
+                hint="the suite has metrics of its own for each load",
+            )
+        return self
+
+    def pairs(self, scene: Scene) -> bool:
+        del scene
+        return True

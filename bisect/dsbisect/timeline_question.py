@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 import typer
 from pydantic import Field, model_validator
 
-from dsbisect.cli.common_options import Toolchain, in_clone, outside
-from dsbisect.study import Study, StudyKind
+from dsbisect.cli.common_options import in_clone, outside
+from dsbisect.study import StudyKind, SuiteStudy
 from dsharness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dslab.candidates import Supply
 
 
-class Timeline(Study):
+class Timeline(SuiteStudy):
     """Measure a repository's releases under every load of a suite: since when is which slower.
 
     The ends of a stretch come first; what lies between is built only where they differ. The same
@@ -58,21 +58,6 @@ class Timeline(Study):
             "last one, too.",
         ),
     ] = False
-    toolchain: Toolchain = None
-    workload: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--workload",
-            help="Repeatable: only this load, or a YAML file with one; W@N: with N users. Default: "
-            "the matrix's suite, as far as the server can answer it.",
-        ),
-    ] = ()
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric", help="That every --workload is judged by. Default: those of the suite."
-        ),
-    ] = None
     smallest: Annotated[
         float,
         Field(gt=0, le=100),
@@ -90,11 +75,6 @@ class Timeline(Study):
             raise UsageError(
                 f"{self.between}: not a range of releases",
                 hint="write FIRST..LAST, such as 3.0.1..3.2.2; either end may be left out",
-            )
-        if self.metric is not None and not self.workload:
-            raise UsageError(
-                f"--metric {self.metric} needs a --workload",
-                hint="the suite has metrics of its own for each load",
             )
         return self
 
@@ -138,10 +118,6 @@ class Timeline(Study):
 
     def supply(self, machine: ThisMachine) -> Supply | None:
         return self.sources(machine.scene).supply(machine.engine)
-
-    def pairs(self, scene: Scene) -> bool:
-        del scene
-        return True
 
     @classmethod
     def answer_type(cls) -> type[Value]:

@@ -92,6 +92,20 @@ Toolchain = Annotated[
     str | None,
     typer.Option("--toolchain", help="Build everything with this toolchain of the matrix."),
 ]
+SuiteLoads = Annotated[
+    tuple[str, ...],
+    typer.Option(
+        "--workload",
+        help="Repeatable: only this load, or a YAML file with one; W@N: with N users. Default: the "
+        "matrix's suite, as far as the servers can answer it.",
+    ),
+]
+SuiteMetric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric", help="That every --workload is judged by. Default: those of the suite."
+    ),
+]
 Edits = Annotated[
     list[str] | None,
     typer.Option(
