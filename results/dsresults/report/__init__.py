@@ -1,8 +1,7 @@
 """The report: what was found, how sure it is, why, and all its evidence."""
 
-from dsresults.report.markdown_page import render_markdown
 from dsresults.report.report_data import ReportData, render_text, same_loads
-from dsresults.report.report_page import render_html
+from dsresults.report.report_page import render_html, render_markdown
 from dsresults.report.report_source import default_folder, report_data, write_report
 
 __all__ = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dsharness.measure.metrics import COST
+from dsharness.plain_text import without_folders
 from dsresults.commits_result import CommitFindings
 from dsresults.compare.comparison_table import CONFIDENCE, ComparisonTable
 from dsresults.number_text import chance_text, duration, measured_between, significant, utc
@@ -21,6 +22,7 @@ from dsresults.page.page import (
     note,
 )
 from dsresults.page.page_html import html_of
+from dsresults.page.page_markdown import markdown_of
 from dsresults.profile_section import profile_section
 from dsresults.report.answer_chart import answer_chart
 from dsresults.report.answer_picture import Picture, pictures
@@ -35,6 +37,12 @@ EVERY_S = 5  # a browser reads the page of a search that still runs again
 def render_html(data: ReportData) -> str:
     """Return the whole report as one HTML document."""
     return html_of(report_page(data.addressed))
+
+
+def render_markdown(data: ReportData) -> str:
+    """Return the same for a place that shows no page; no folder of this machine is in it."""
+    text = markdown_of(report_page(data.addressed), quietly=True)
+    return "\n".join(map(without_folders, text.split("\n")))
 
 
 def report_page(data: ReportData) -> Page:

@@ -16,9 +16,8 @@ from dsresults.compare.usage_courses import usage_courses
 from dsresults.page.page_files import write_files
 from dsresults.profile_pair import ProfilePair
 from dsresults.reasons.explanation import explain
-from dsresults.report.markdown_page import render_markdown
 from dsresults.report.report_data import MeasuredWith, ReportData, Section
-from dsresults.report.report_page import render_html
+from dsresults.report.report_page import render_html, render_markdown
 
 Place = tuple[str, tuple[str, ...], str, str]  # series, line, settings, metric
 

@@ -40,8 +40,8 @@ from dsresults.number_text import (
 from dsresults.page.page_markdown import block, code, table, words
 from dsresults.profile_pair import ProfilePair, function_changes
 from dsresults.report.found_step import FoundStep, worse
-from dsresults.report.markdown_page import times_lines
 from dsresults.report.report_data import ReportData, repeat_command
+from dsresults.times_table import notes_rows, notes_text, times_cells, times_rows
 
 MOST_FUNCTIONS = 5
 MOST_PACKAGES = 12  # that are shown
@@ -283,7 +283,7 @@ def _log(step: FoundStep) -> Iterator[str]:
     for pair in pairs:
         if pair.times:
             yield "The server's own log of both sides, in runs of their own:"
-            yield from (*times_lines(pair), "", *block(_log_lines(pair)))
+            yield from (*_times_lines(pair), "", *block(_log_lines(pair)))
         gained = [
             f"{code(change.function)} {significant(change.before)} to "
             f"{significant(change.after)} µs"
@@ -336,3 +336,18 @@ def _left_out(step: FoundStep) -> Iterator[str]:
 
 def _value(value: float | None, metric: Metric) -> str:
     return "-" if value is None else words(figure(metric, value))
+
+
+def _times_lines(pair: ProfilePair) -> Iterator[str]:
+    """What the server's own log says of both sides; nothing where there is no log."""
+    rows = times_rows(pair.times)
+    if not rows:
+        return
+    sides = [f"{code(name)} {percentile}" for name in pair.names for percentile in ("p50", "p99")]
+    yield ""
+    yield from table(
+        ("operation", "time by the server's own log, µs", *sides),
+        (tuple(map(words, times_cells(row))) for row in rows),
+    )
+    for row in notes_rows(pair.times):
+        yield from ("", words(notes_text(row)))

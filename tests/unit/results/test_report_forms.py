@@ -23,10 +23,10 @@ from dsharness.plain_text import without_folders
 from dsharness.process.command import run
 from dsharness.process.deadline import Deadline
 from dsresults.explainers.ldap_reproducer import reproducer_files
+from dsresults.page.page_markdown import block, code, words
 from dsresults.profile_pair import ProfilePair
 from dsresults.report import figure_files, render_markdown
 from dsresults.report.figure_files import BROWSERS, write_figures, write_slide
-from dsresults.report.markdown_page import block, code, words
 from dsresults.report.report_data import report_schema
 from dsresults.report.upstream_issue import upstream_issue
 

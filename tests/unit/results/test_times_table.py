@@ -8,8 +8,7 @@ from shipped import MATRIX
 
 from dsharness.model import KindTimes, Latencies, ServerTimes
 from dsresults.profile_pair import ProfilePair
-from dsresults.report import render_html, report_data
-from dsresults.report.markdown_page import render_markdown
+from dsresults.report import render_html, render_markdown, report_data
 from dsresults.times_table import notes_rows, times_cells, times_rows
 
 
