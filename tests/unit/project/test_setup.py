@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 TOOL_MISSING = 4
 # What the script itself is written with. Nothing the lab drives is among them.
-SHELL_TOOLS = ("basename", "bash", "cp", "dirname", "env", "id", "rm", "sed")
+SHELL_TOOLS = ("basename", "bash", "cp", "dirname", "env", "id", "rm", "sed", "tail")
 RECORDER = '#!/bin/sh\necho "$(basename "$0") $*" >>"$RECORD"\n'
 # Stands for what a working installation leaves: every program is found afterwards.
 INSTALLER = RECORDER + 'case "$*" in *install*) cp -p "$BROUGHT"/* "$(dirname "$0")";; esac\n'
@@ -138,6 +138,26 @@ def test_apt_is_updated_then_asked_without_questions(machine: Machine, release: 
     assert {"--no-install-recommends", "podman", "buildah", "mmdebstrap", "passt"} < {*asked}
     assert not {"chromium", "postgresql", "createrepo-c"} & {*asked}, "those are for the tests"
     assert "env DEBIAN_FRONTEND=noninteractive apt-get" in done.stderr
+
+
+def test_what_an_installation_prints_is_shown_only_if_it_failed(machine: Machine) -> None:
+    loud = INSTALLER + "for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do\n"
+    loud += 'echo "unpacking $number"\ndone\n'
+    machine.put("python3", text=PYTHON)
+    machine.bring(*(name for name in ALL if name != "python3"))
+    machine.put("apt-get", text=loud)
+    done = machine.install()
+    assert done.returncode == 0, done.stderr
+    assert "unpacking" not in done.stderr
+    assert len(done.stderr.splitlines()) < 10
+    for program in ALL:
+        (machine.folder / "bin" / program).unlink(missing_ok=True)
+    machine.put("python3", text=PYTHON)
+    machine.put("apt-get", text=loud + "exit 100\n")
+    failed = machine.install()
+    assert "unpacking 16\n" in failed.stderr
+    assert "unpacking 1\n" not in failed.stderr
+    assert "failed with status 100" in failed.stderr
 
 
 def test_what_is_there_is_not_installed(machine: Machine) -> None:
