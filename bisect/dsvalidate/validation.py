@@ -105,7 +105,7 @@ def check_request(request: ValidateRequest) -> None:
     if request.spec is not None and request.packages:
         raise UsageError(
             "--package takes packages as they are, so nothing is left to build",
-            hint="leave out --edit, --patch, --source and --driver",
+            hint="leave out --edit, --patch, --source, --driver and --builder",
         )
     check_given(request.packages, row)
     if request.spec is not None:

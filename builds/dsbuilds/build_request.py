@@ -20,6 +20,7 @@ from dsharness.model import (
     GitSource,
     Matrix,
     Row,
+    RpmBuilder,
     SourceSpec,
     SrpmSource,
     TarballSource,
@@ -77,6 +78,11 @@ def check_build(spec: BuildSpec, row: str, *, folder: Path) -> None:
 
 def _check_driver(spec: BuildSpec, row: str) -> None:
     """Refuse a driver that does not take such a source."""
+    if spec.builder is RpmBuilder.MOCK and spec.driver is not DriverName.RPM:
+        raise MatrixError(
+            f"{row}: mock builds RPMs, and the driver is {spec.driver}",
+            hint="--driver rpm, for a row of Fedora or Enterprise Linux; or leave out mock",
+        )
     source = spec.source
     original = isinstance(source, DistributionSource) and source.original
     kind = "tarball" if original else source.kind

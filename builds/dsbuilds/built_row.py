@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dsbuilds.build_request import patch_folder
 from dsbuilds.drivers.deb import DebDriver
+from dsbuilds.drivers.mock import MockDriver
 from dsbuilds.drivers.package_build import PackageDriver, PackageOrder, build_packages
 from dsbuilds.drivers.package_image import installed
 from dsbuilds.drivers.repository_rpm import repository_order
@@ -51,6 +52,7 @@ from dsharness.model import (
     Image,
     Matrix,
     Row,
+    RpmBuilder,
     SrpmSource,
     TarballSource,
 )
@@ -87,19 +89,24 @@ class BuiltRowMaker:
 
     def make(self) -> tuple[Build, Image]:
         """Return the build and the image that serves it, found or made now."""
-        driver = PACKAGE_DRIVERS.get(self.spec.driver)
+        driver = self._driver
         return self._tree() if driver is None else self._packages(driver)
 
     def package_order(self) -> tuple[PackageDriver, PackageOrder] | None:
         """Return what packages are made by and of, in a container; None for a tree."""
-        driver = PACKAGE_DRIVERS.get(self.spec.driver)
+        driver = self._driver
         return None if driver is None else self._order(driver, self.at)
+
+    @property
+    def _driver(self) -> PackageDriver | None:
+        by_mock = self.spec.builder is RpmBuilder.MOCK
+        return MockDriver() if by_mock else PACKAGE_DRIVERS.get(self.spec.driver)
 
     def _order(
         self, driver: PackageDriver, workshop: Workshop
     ) -> tuple[PackageDriver, PackageOrder]:
         if self.spec.driver is DriverName.RPM and isinstance(self.spec.source, GitSource):
-            driver, order = repository_order(
+            spec_driver, order = repository_order(
                 workshop,
                 self.row,
                 self.base,
@@ -107,6 +114,7 @@ class BuiltRowMaker:
                 registries=frozenset({CRATES_IO, *self.matrix.tools.crates}),
                 progress=self.progress,
             )
+            driver = replace(driver, flags=spec_driver.flags)
         else:
             order = PackageOrder(row=self.row, image=self.base, source=self._package(workshop))
         if self.spec.edits or self.spec.patches:

@@ -15,9 +15,18 @@ from pathlib import Path
 from dsharness.content_key import content_key
 from dsharness.paths import cache_home
 
-FORMAT = 3
+FORMAT = 4
 TOOLS = ("createrepo_c", "modifyrepo_c", "rpmbuild", "dnf", "apt-cache", "dpkg-query", "podman")
-CONTENTS = ("dnf", "rpm", "dash", "sed", "coreutils", "grep", "findutils", "libc-bin")
+CONTENTS = (
+    "dnf", "rpm", "dash", "sed", "coreutils", "grep", "findutils", "libc-bin", "bash", "gzip",
+    "tar", "patch", "passwd", "createrepo-c", "dnf-plugins-core",
+)  # fmt: skip
+# What is installed to build packages with, by the lab itself and by mock.
+BUILDS_WITH = (
+    "rpm-build", "createrepo_c", "dnf-command(builddep)", "ccache", "bash", "bzip2", "coreutils",
+    "cpio", "diffutils", "findutils", "gawk", "gcc", "gcc-c++", "grep", "gzip", "make", "patch",
+    "redhat-rpm-config", "sed", "shadow-utils", "tar", "unzip", "util-linux", "which", "xz",
+)  # fmt: skip
 DROPPED = ("/usr/share/doc/", "/usr/share/man/", "/usr/share/locale/", "/usr/share/icu/")
 MERGED = ("/bin/", "/sbin/", "/lib/", "/lib64/")
 SMALL = [  # name, version, release, architecture, repository
@@ -44,8 +53,9 @@ A package of the toy distribution.
 {files}
 """
 # Its script tries what only root of the machine itself may do.
-SYSTEM = """Provides: system-release
+SYSTEM = f"""Provides: system-release
 Provides: /bin/sh
+{chr(10).join(f"Provides: {name}" for name in BUILDS_WITH)}
 %post
 mkdir -p /var/lib/toy
 if mknod /var/lib/toy/device b 7 0; then :; else touch /var/lib/toy/confined; fi
@@ -125,8 +135,11 @@ def _system(folder: Path, contents: list[str]) -> None:
         path.write_text(text)
     for name in MERGED:
         (root / name.strip("/")).symlink_to(f"usr{name.rstrip('/')}")
-    for name in ("tmp", "root", "run", "proc", "sys", "dev", "var/lib"):
+    for name in ("root", "run", "proc", "sys", "dev", "var/lib"):
         (root / name).mkdir(parents=True, exist_ok=True)
+    for name in ("tmp", "var/tmp"):
+        (root / name).mkdir(exist_ok=True)
+        (root / name).chmod(0o1777)
     _rpm(folder, root, "toy-system", "1", "1", "x86_64", "main", more=SYSTEM)
 
 

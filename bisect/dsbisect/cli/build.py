@@ -13,6 +13,7 @@ import typer
 from dsbisect.cli.common_options import (
     AsJson,
     MatrixFile,
+    PackageBuilder,
     Relock,
     ReportFolder,
     SettingsId,
@@ -56,6 +57,7 @@ def make(  # noqa: PLR0913 - each is an option
     driver: Annotated[
         Driver | None, typer.Option(help="Default: deb or rpm, as the row; tree for git.")
     ] = None,
+    builder: PackageBuilder = None,
     edit: SourceEdits = None,
     patch: SourcePatches = None,
     export: Annotated[
@@ -89,7 +91,7 @@ def make(  # noqa: PLR0913 - each is an option
     for name in workloads:
         find_workload(checked, name)
     find_settings(checked, settings_id)
-    spec = build_spec(onto, source, driver, tuple(edit or ()), tuple(patch or ()))
+    spec = build_spec(onto, source, driver, builder, tuple(edit or ()), tuple(patch or ()))
     built = onto.model_copy(update={"id": f"{onto.id}-built", "build": spec, "published": None})
 
     from dsbisect.study_lab import Scene

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -207,6 +207,12 @@ EventLines = Annotated[
 ]
 
 
+PackageBuilder = Annotated[
+    Literal["container", "mock"] | None,
+    typer.Option("--builder", help="Of the rpm driver: what runs rpmbuild. Default: container."),
+]
+
+
 def in_clone() -> bool:
     """True in a folder of a git checkout."""
     here = Path.cwd()
@@ -223,20 +229,29 @@ def build_spec(
     row: Row,
     source: str | None,
     driver: str | None,
+    builder: str | None,
     edits: tuple[str, ...],
     patches: tuple[Path, ...],
 ) -> BuildSpec:
     """What the options of a build ask for, for a row; UsageError for a wrong edit or patch."""
     from dsbuilds.build_request import check_changes, source_named
-    from dsharness.model import BuildSpec, DriverName, Family
+    from dsharness.model import BuildSpec, DriverName, Family, RpmBuilder
 
     check_changes(edits, patches)
     named = source_named(source)
     usual = DriverName.DEB if row.family is Family.APT else DriverName.RPM
-    fitting = DriverName.TREE if named.kind in {"git", "tarball"} else usual
+    by_packages = builder is not None or named.kind not in {"git", "tarball"}
+    fitting = usual if by_packages else DriverName.TREE
     chosen_driver = DriverName(driver) if driver else fitting
     files = tuple(str(path.absolute()) for path in patches)
-    return BuildSpec(driver=chosen_driver, onto=row.id, source=named, edits=edits, patches=files)
+    return BuildSpec(
+        driver=chosen_driver,
+        builder=RpmBuilder(builder or RpmBuilder.CONTAINER),
+        onto=row.id,
+        source=named,
+        edits=edits,
+        patches=files,
+    )
 
 
 MACHINES = "4"

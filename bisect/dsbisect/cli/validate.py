@@ -10,6 +10,7 @@ import typer
 from dsbisect.cli.common_options import (
     AsJson,
     MatrixFile,
+    PackageBuilder,
     SettingsId,
     SourceEdits,
     SourcePatches,
@@ -43,6 +44,7 @@ def validate(  # noqa: PLR0913 - each is an option
     driver: Annotated[
         PackageDriver | None, typer.Option(help="Default: deb or rpm, as the row.")
     ] = None,
+    builder: PackageBuilder = None,
     profile: Annotated[
         str | None,
         typer.Option("--profile", help="The workloads to pass, by id. Default: the matrix's."),
@@ -93,8 +95,8 @@ def validate(  # noqa: PLR0913 - each is an option
 
     checked = load_matrix(matrix)
     chosen_row = find_row(checked, row)
-    spec = build_spec(chosen_row, source, driver, tuple(edit or ()), tuple(patch or ()))
-    builds = bool(edit or patch or source or driver)
+    spec = build_spec(chosen_row, source, driver, builder, tuple(edit or ()), tuple(patch or ()))
+    builds = bool(edit or patch or source or driver or builder)
     request = ValidateRequest(
         matrix=checked,
         row=chosen_row,

@@ -204,7 +204,7 @@ def built_again(sides: Sides, tools: StepTools) -> Build | None:
     if ordered is None:
         return None
     driver, order = ordered
-    again = replace(driver, script=LIBEXEC / f"rebuild-{kind_of(sides.row.family)}")
+    again = driver.again(LIBEXEC / f"rebuild-{kind_of(sides.row.family)}")
     return build_packages(again, tools.at, replace(order, clean=True), progress=tools.progress)
 
 

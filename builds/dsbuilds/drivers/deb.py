@@ -14,6 +14,7 @@ from debian.changelog import Changelog, ChangelogParseError
 from debian.deb822 import Deb822
 
 from dsbuilds.drivers.package_build import (
+    ARCHIVE,
     LIBEXEC,
     WHO,
     PackageDriver,
@@ -79,11 +80,9 @@ class DebDriver(PackageDriver):
         del build, origin
         return ("unpacked",)
 
-    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path:
-        """Return the tree with an entry in the changelog and the patches at the series' end."""
-        source = build.with_name("source.tar")
-        archived(with_patches_added(order, tree), source)
-        return source
+    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
+        """Archive the tree with an entry in the changelog and the patches at the series' end."""
+        archived(with_patches_added(order, tree), build.with_name(ARCHIVE))
 
 
 def with_patches_added(order: PackageOrder, tree: Tree) -> Tree:

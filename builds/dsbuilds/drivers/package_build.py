@@ -9,7 +9,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from dsimages.buildah import Workshop
 from dsimages.file_lock import exclusive
 
 LIBEXEC = Path(__file__).parents[1] / "libexec"
+ARCHIVE = "source.tar"  # next to a build's folder: what its script unpacks, if anything
 PACKAGES = "packages"  # the repository, below a build's folder
 INDEX_CHARACTERS = 1 << 20
 INDEX = "packages.tsv"  # in it: NAME TAB VERSION TAB FILE of each
@@ -60,6 +61,15 @@ class PackageDriver(ABC):
     revision: int  # raised when a build of the same source comes out differently
     script: Path  # run in the toolchain's image, in /build; leaves /build/packages
     flags: tuple[str, ...] = ()  # arguments of the script, in addition to the number of jobs
+
+    @property
+    def tool(self) -> str:
+        """What builds where that is a program of the host, with its version; else nothing."""
+        return ""
+
+    def again(self, script: Path) -> PackageDriver:
+        """Return what builds a second time, by a script with other conditions."""
+        return replace(self, script=script)
 
     @abstractmethod
     def toolset(
@@ -95,8 +105,25 @@ class PackageDriver(ABC):
         """Return where the server's tree lies among what was unpacked."""
 
     @abstractmethod
-    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> Path | None:
-        """Write what the script needs, the order's patches included; an archive for it, if any."""
+    def lay_out(self, order: PackageOrder, tree: Tree, build: Path) -> None:
+        """Write what the script needs, the order's patches included; ARCHIVE is next to it."""
+
+    def make(self, at: Workshop, order: PackageOrder, toolset: ToolchainImage, build: Path) -> None:
+        """Leave packages and their index in the folder's PACKAGES, of what was laid out in it."""
+        archive = build.with_name(ARCHIVE)
+        output = confined_run(
+            at,
+            toolset.reference,
+            self.script,
+            str(len(available_cpus())),
+            *self.flags,
+            build=build,
+            source=archive if archive.exists() else None,
+            cache=None if order.clean else compiler_cache(toolset.key),
+            limits=order.limits,
+        )
+        if output is not None:
+            raise unbuildable(output, at.log)
 
 
 def order_key(driver: PackageDriver, order: PackageOrder, toolset: ToolchainImage) -> str:
@@ -111,6 +138,7 @@ def order_key(driver: PackageDriver, order: PackageOrder, toolset: ToolchainImag
             toolset.key,
             driver.flags,
             order.clean,
+            *filter(None, [driver.tool]),
         ]
     )
 
@@ -131,20 +159,8 @@ def build_packages(
             build = work / "build"
             build.mkdir()
             progress(f"building {order.source.name} {order.source.version}")
-            archive = driver.lay_out(order, source, build)
-            output = confined_run(
-                workshop,
-                toolset.reference,
-                driver.script,
-                str(len(available_cpus())),
-                *driver.flags,
-                build=build,
-                source=archive,
-                cache=None if order.clean else compiler_cache(toolset.key),
-                limits=order.limits,
-            )
-            if output is not None:
-                raise unbuildable(output, workshop.log)
+            driver.lay_out(order, source, build)
+            driver.make(workshop, order, toolset, build)
             copy_output(build, PACKAGES, target=target, keep=package_or_index)
         if not index_of(target):
             raise UnbuildableError("unbuildable: it made no package", log=workshop.log)
@@ -152,8 +168,8 @@ def build_packages(
             order,
             driver.name,
             tree=patched.id,
-            toolchain=toolset.reference,
-            tools=toolset.tools,
+            toolchain=driver.tool or toolset.reference,
+            tools={} if driver.tool else toolset.tools,
             flags=driver.flags,
             seconds=time.monotonic() - started,
             log=workshop.log,

@@ -94,6 +94,7 @@ def _programs() -> Iterator[DoctorCheck]:
     yield machine_checks.check_mmdebstrap(installed=shutil.which("mmdebstrap") is not None)
     yield machine_checks.check_git(installed=shutil.which("git") is not None)
     yield machine_checks.check_strace(machine_checks.read_strace())
+    yield machine_checks.check_mock(machine_checks.read_mock())
 
 
 def _engine(engine: Engine, progress: Progress) -> Iterator[DoctorCheck]:

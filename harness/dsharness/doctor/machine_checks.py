@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import re
 import resource
@@ -247,6 +248,42 @@ def check_strace(problem: str | None) -> DoctorCheck:
             "needs a seccomp profile that allows ptrace",
         )
     return ok(name, "may watch processes: system calls can be counted")
+
+
+BOOTED = Path("/run/systemd/system")
+MOCK_NEEDS = (
+    "on a machine with systemd: dnf install mock, as an ordinary user `sudo usermod --append "
+    "--groups mock $USER`, log in again"
+)
+
+
+def read_mock() -> str | None:
+    """What keeps this user from building with mock; None where it is not installed."""
+    if shutil.which("mock") is None:
+        return None
+    if os.getuid() == 0:
+        return "it does not run as root"
+    try:
+        group = grp.getgrnam("mock").gr_gid
+    except KeyError:
+        return "there is no group mock"
+    if group not in os.getgroups():
+        return "this user is not in the group mock"
+    return "" if BOOTED.is_dir() else "without systemd its builds would have a network"
+
+
+def check_mock(problem: str | None) -> DoctorCheck:
+    """Only a build that asks for it needs it."""
+    name = "mock"
+    if problem is None:
+        return ok(name, "not installed; only `--builder mock` needs it")
+    if problem:
+        return warn(
+            name,
+            f"{problem}: `--builder mock` cannot be used",
+            MOCK_NEEDS,
+        )
+    return ok(name, "this user is in its group")
 
 
 def how_to_install(program: str) -> str:

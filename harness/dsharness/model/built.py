@@ -22,6 +22,13 @@ class DriverName(StrEnum):
     RPM = "rpm"  # rpmbuild
 
 
+class RpmBuilder(StrEnum):
+    """What the `rpm` driver has its packages built by."""
+
+    CONTAINER = "container"  # of the row's image
+    MOCK = "mock"  # in its chroot of the row's repositories
+
+
 class GitSource(Value):
     """A revision of a repository, by URL or path."""
 
@@ -67,6 +74,9 @@ class BuildSpec(Value):
     """What a row wants built, and installed over what its packages brought."""
 
     driver: DriverName
+    builder: RpmBuilder = Field(
+        default=RpmBuilder.CONTAINER, description="of the rpm driver: what runs rpmbuild"
+    )
     onto: Identifier | None = Field(
         default=None, description="the row whose image it is installed over; default: the row's own"
     )
@@ -105,7 +115,7 @@ class Provenance(Value):
     revision: str | None = None
     tree: str = Field(description="git's hash of all files that were built, patches included")
     patches: tuple[AppliedPatch, ...] = ()
-    toolchain: str = Field(description="the image it was built in")
+    toolchain: str = Field(description="the image it was built in, or mock")
     toolchain_id: str = Field(default="", description="as the matrix calls it")
     tools: dict[str, str] = Field(default_factory=dict, description="compilers and libraries")
     flags: tuple[str, ...] = Field(default=(), description="of configure, then of the build")
