@@ -86,9 +86,8 @@ class MockDriver(RpmDriver):
         spec = f"--spec={build / 'SPECS' / order.source.control}"
         command = [sys.executable, "-c", SPAWN, *mock, *self.flags, *rebuild, spec]
         try:
-            result = run(
-                command, deadline=Deadline.after(most_s), log=at.log, keep_bytes=SAID_BYTES
-            )
+            limit = Deadline.after(most_s)
+            result = run(command, deadline=limit, log=at.log, keep_bytes=SAID_BYTES)
         finally:
             run([*mock, "--scrub=all"], log=at.log, cleanup=True)
         root_log, build_log = (_text(results, f"{name}.log") for name in ("root", "build"))
@@ -118,9 +117,8 @@ def configuration(name: str, row: Row, listed: Path) -> str:
             lines = "".join(f"{key}={value}\n" for key, value in values.items() if value)
             text += f"\n[{section}]\nname={section}\n{lines}"
     if text == MAIN or re.search(r"\{[{%#]", text):  # mock evaluates what is in such brackets
-        why = "no repository that is on" if text == MAIN else "a repository with a template in it"
         hint = "name `repositories` in the row's packages"
-        raise BuildError(f"{row.id}: its image has {why}", hint=hint)
+        raise BuildError(f"{row.id}: its image has no repository for mock", hint=hint)
     text = text.replace(KEYS, f"{listed.as_uri()}/")  # they were copied too
     options = {"root": name, "releasever": row.os.version, "dnf.conf": text}
     return PINNED + "".join(f"config_opts[{key!r}] = {value!r}\n" for key, value in options.items())
@@ -128,9 +126,8 @@ def configuration(name: str, row: Row, listed: Path) -> str:
 
 def failed_build(build_log: str) -> str:
     """Return what rpmbuild said if it is what failed, as a container's build says it."""
-    text, _, status = build_log.rpartition("Child return code was: ")
-    said = f"dsbisect-stage\tbuild\n{OWN_LINES.sub('', text)}"
-    return "" if status.strip() in {"", "0"} else said
+    failed = re.search(r"^Child return code was: [1-9]\d*\s*\Z", build_log, re.MULTILINE)
+    return f"dsbisect-stage\tbuild\n{OWN_LINES.sub('', build_log)}" if failed else ""
 
 
 def root_errors(root_log: str) -> str:

@@ -1,4 +1,4 @@
-"""mock for real, as its own user on a machine with systemd: beside the container's packages."""
+"""mock for real, by a user of its group on a machine with systemd; the container makes the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dsbuilds.drivers.package_build import (
 from dsbuilds.drivers.rpm import RpmDriver
 from dsbuilds.failure_reason import UnbuildableError
 from dsbuilds.sandbox.sandbox import Limits
-from dsbuilds.sources.source_package import spec_package
+from dsbuilds.sources.source_package import SourcePackage, spec_package
 from dsharness.containers.engine import Engine
 from dsharness.doctor.machine_checks import read_mock
 from dsharness.errors import DeadlineError, StoppedError, UnreachableError
@@ -108,7 +108,7 @@ def at(engine: Engine) -> Workshop:
 @pytest.fixture(scope="module")
 def world(
     engine: Engine, site: http.server.ThreadingHTTPServer, tmp_path_factory: pytest.TempPathFactory
-) -> PackageOrder:
+) -> Iterator[PackageOrder]:
     """The toy distribution as a row; an order for it that builds."""
     folder = tmp_path_factory.mktemp("mock")
     url = f"http://127.0.0.1:{site.server_address[1]}/main/"
@@ -122,10 +122,13 @@ def world(
     row = row_of(DNF, id="toy-mock", base=base, packages=packages)
     matrix = MATRIX.model_copy(update={"file": folder / "matrix.yaml"})
     image = build_image(engine, matrix, row, on_progress=print)
-    return order_of(PackageOrder(row=row, image=image, source=source_in(folder, "true")))
+    yield PackageOrder(row=row, image=image, source=source_in(folder, "true"))
+    ours = engine.images("--quiet", "--no-trunc", "--filter", "label=dsbisect.row=toy-mock")
+    for reference in dict.fromkeys(ours.split()):
+        engine.podman("rmi", "--force", reference)
 
 
-def source_in(folder: Path, build: str):
+def source_in(folder: Path, build: str) -> SourcePackage:
     made = folder / f"source-{abs(hash(build))}"
     made.mkdir()
     with tarfile.open(made / "toy.tar", "w") as tar:
@@ -137,16 +140,13 @@ def source_in(folder: Path, build: str):
     return spec_package(made, "389-ds-base-1-1.src.rpm")
 
 
-def order_of(order: PackageOrder) -> PackageOrder:
-    return order
-
-
 @pytest.fixture
 def other(world: PackageOrder, tmp_path: Path) -> Callable[..., PackageOrder]:
     """An order with another %build."""
 
-    def of(build: str, **changes: object) -> PackageOrder:
-        return replace(world, source=source_in(tmp_path, build), **changes)
+    def of(build: str, time_s: float = 600) -> PackageOrder:
+        limits = Limits(time_s=time_s)
+        return replace(world, source=source_in(tmp_path, build), limits=limits)
 
     return of
 
@@ -186,7 +186,7 @@ def test_mock_makes_the_container_s_packages_without_a_network(
 def test_what_does_not_compile_says_so_in_rpmbuild_s_words(
     at: Workshop, other: Callable[..., PackageOrder]
 ) -> None:
-    order = other("echo 'main.c:2:1: error: no such thing'; exit 1")
+    order = other("echo 'main.c:2:1: error: no such thing' >&2; exit 1")
     with pytest.raises(UnbuildableError, match="no such thing") as caught:
         build_packages(MockDriver(), at, order, progress=print)
     assert caught.value.lasting
@@ -205,7 +205,7 @@ def left() -> list[str]:
 def test_a_deadline_ends_it_with_all_that_it_started(
     at: Workshop, other: Callable[..., PackageOrder]
 ) -> None:
-    order = other(SLEEP, limits=Limits(time_s=45))
+    order = other(SLEEP, time_s=45)
     with pytest.raises(DeadlineError, match="over 1 minutes"):
         build_packages(MockDriver(), at, order, progress=print)
     assert left() == []

@@ -82,6 +82,16 @@ def test_only_counts_of_system_calls_need_strace() -> None:
     assert "install rpm" in machine_checks.how_to_install("rpmbuild")
 
 
+def test_mock_is_named_and_who_may_not_use_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine_checks.check_mock("").level is Level.OK
+    assert "only `--builder mock` needs it" in machine_checks.check_mock(None).seen
+    refused = machine_checks.check_mock("this user is not in the group mock")
+    assert refused.level is Level.WARN
+    assert "usermod" in refused.fix
+    monkeypatch.setenv("PATH", "")
+    assert machine_checks.read_mock() is None
+
+
 def test_containers_say_which_plan_and_why_once() -> None:
     check = engine_checks.check_engine(
         engine(
