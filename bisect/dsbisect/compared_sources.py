@@ -167,4 +167,4 @@ def _spelled(name: str) -> str:
 
 
 def _title(name: str, revision: str) -> str:
-    return name if revision.startswith(name) else f"{name} ({revision[:SHORT]})"
+    return name[:SHORT] if revision.startswith(name) else f"{name} ({revision[:SHORT]})"
