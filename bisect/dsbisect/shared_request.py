@@ -63,12 +63,12 @@ class NamedText(Value):
 
 
 def kept_file(run: SharedRun, name: str, text: str) -> Path:
-    """A file of a run on this machine; an empty one is not written."""
+    """A file of a run on this machine, as the run has it; an empty one is not written."""
     folder = cache_home() / "shared" / str(uuid.UUID(run.id))
     with writing(folder):
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        if text and not file.exists():
+        if text and not (file.exists() and file.read_bytes() == text.encode()):
             file.write_text(text, encoding="utf-8")
     return file
 

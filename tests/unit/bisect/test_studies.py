@@ -56,8 +56,8 @@ def kinds(studies: tuple[Study, ...]) -> list[str]:
 
 
 def test_each_kind_of_study_is_played_here_or_in_a_file_of_its_own() -> None:
-    assert {*kinds((ROWS_STUDY, *ALL)), "schemes", "explain"} == STUDIES.keys()
-    assert {*kinds(ALL), "schemes", "explain"} == set(KEPT)
+    assert {*kinds((ROWS_STUDY, *ALL)), "schemes", "explain", "timeline"} == STUDIES.keys()
+    assert {*kinds(ALL), "schemes", "explain", "timeline"} == set(KEPT)
 
 
 @pytest.mark.parametrize("study", [ROWS_STUDY, *ALL], ids=kinds((ROWS_STUDY, *ALL)))
