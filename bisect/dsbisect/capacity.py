@@ -11,7 +11,7 @@ from typing import Protocol
 from dsharness.errors import InconclusiveError, UsageError
 from dsharness.measure.gate import is_fed
 from dsharness.measure.metrics import LATENCY, RATE, find_metric, refuse_unfit
-from dsharness.model import LdaploadWorkload, Sample, Workload
+from dsharness.model import Sample, Workload
 from dsresults.compare.load_levels import refusal
 from dsresults.number_text import significant
 
@@ -59,22 +59,18 @@ def rounded_rate(rate: float) -> float:
     return float(f"{rate:.3g}")
 
 
-def closed_loop(workload: Workload) -> LdaploadWorkload:
+def closed_loop(workload: Workload) -> Workload:
     """The same load as fast as answers come; UsageError for one that has no such form."""
-    if not isinstance(workload, LdaploadWorkload):
+    if not workload.can_be_scheduled:
         raise UsageError(
             f"workload {workload.named!r} cannot have levels: {workload.tool} begins no operation "
             "by a schedule of the lab's",
             hint="take one with `tool: ldapload`, such as search-as-user; docs/workloads.md lists "
             "them",
         )
-    loop = {
-        "id": f"{workload.id[:56]}-closed",
-        "scheduled": None,
-        "scheduled_pct": None,
-        "pauses_ms": (),
-    }
-    closed = workload.model_copy(update=loop)
+    paced = {"scheduled": None, "scheduled_pct": None, "pauses_ms": ()}
+    loop = {name: value for name, value in paced.items() if name in type(workload).model_fields}
+    closed = workload.model_copy(update={"id": f"{workload.id[:56]}-closed", **loop})
     for parameter, allowed in closed.contradictions():
         raise UsageError(
             f"workload {workload.named!r} cannot have levels: without a schedule {parameter} is "
@@ -127,7 +123,7 @@ def capacities(rows: Sequence[str], measured: Sequence[Sample]) -> dict[str, Cap
     }
 
 
-def connections_for(load: LdaploadWorkload, rate: float, capacities: Iterable[Capacity]) -> int:
+def connections_for(load: Workload, rate: float, capacities: Iterable[Capacity]) -> int:
     """As many as the row needs that needs most, and no fewer than the load has."""
     return max(load.threads, *(capacity.connections(rate) for capacity in capacities))
 
@@ -149,15 +145,13 @@ def at_shares(
     """
     return tuple(
         _at_share(workload, workload.share_pct, tuple(ends), runs)
-        if isinstance(workload, LdaploadWorkload) and workload.share_pct
+        if workload.share_pct
         else workload
         for workload in workloads
     )
 
 
-def _at_share(
-    load: LdaploadWorkload, pct: float, ends: tuple[str, ...], runs: Runs
-) -> LdaploadWorkload:
+def _at_share(load: Workload, pct: float, ends: tuple[str, ...], runs: Runs) -> Workload:
     ready = tuple(end for end in ends if end not in runs.failures) or ends
     measured = runs.valid(closed_loop(load), ready, CAPACITY_RUNS, counts=is_fed)
     capacity = capacities(ready, measured)

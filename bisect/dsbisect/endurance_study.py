@@ -12,7 +12,7 @@ from dsbisect.studies import Endurance
 from dsbisect.study_lab import Lab
 from dsharness.errors import UsageError
 from dsharness.measure.gate import is_fed
-from dsharness.model import LdaploadWorkload, Workload
+from dsharness.model import Workload
 from dsresults.compare.endured_phases import Endurance as Endured
 from dsresults.compare.endured_phases import endurance_of, endured_phase
 
@@ -21,7 +21,7 @@ SLICES = 60  # of the whole time, as long as a run has between 5 and 30 s
 SHORTEST_S, LONGEST_S = 5.0, 30.0
 
 
-def reading_load(workload: Workload) -> LdaploadWorkload:
+def reading_load(workload: Workload) -> Workload:
     """The load in a closed loop; UsageError where the same server cannot serve all of it."""
     load = closed_loop(workload)
     if load.writes:

@@ -19,7 +19,7 @@ from dsbisect.capacity import (
 from dsbisect.studies import Levels
 from dsbisect.study_lab import Lab
 from dsharness.measure.gate import is_fed
-from dsharness.model import LdaploadWorkload, Sample
+from dsharness.model import Sample, Workload
 from dsresults.compare.load_levels import LoadLevel, LoadLevels, RowLevels, level_of
 from dsresults.number_text import significant
 
@@ -28,7 +28,7 @@ FEWEST = 300  # operations of a run ...
 LONGEST_S = 30.0  # ... unless they take longer
 
 
-def at_rate(load: LdaploadWorkload, rate: float, connections: int) -> LdaploadWorkload:
+def at_rate(load: Workload, rate: float, connections: int) -> Workload:
     """The load of one level."""
     return load.model_copy(
         update={

@@ -53,7 +53,7 @@ pub fn answer(
     }
     let (id, entries) = (number(&whole[id_begin..id_end]), u64::from(tag == ENTRY));
     let last = !matches!(tag, ENTRY | REFERENCE | INTERMEDIATE);
-    Ok(Some(Answer { id, result, entries, cookie: next, last, end }))
+    Ok(Some(Answer { id, result, entries, cookie: next, kept: vec![], last, end }))
 }
 
 /// An element of these parts.

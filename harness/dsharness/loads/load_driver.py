@@ -93,10 +93,12 @@ class LoadReport:
     starved_us: float = 0.0  # that it could have run and had no CPU
     latencies: Mapping[str, Latencies] = field(default_factory=dict)  # by kind of operation
     sent: Mapping[str, Latencies] = field(default_factory=dict)  # from the send, by a schedule
+    steps: Mapping[str, Latencies] = field(default_factory=dict)  # of an operation, by their names
     disturbances: int | None = None  # answers to others; None: nobody else asked
     ports: SourcePorts | None = None
     late: Latencies | None = None  # how late it noticed that operations were due, by its schedule
     verified: bool = False  # it compared each answer with what it must be, and counted the others
+    exact: bool = False  # the server has counted each of its operations, and no other
     expired: bool = False  # its time was up before its operations were made
 
     @property

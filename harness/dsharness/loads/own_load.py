@@ -64,7 +64,8 @@ class OwnLoad(ABC):
     def lines(self, workload: Workload, endpoint: Endpoint, turn: int) -> Iterable[str]:
         """The requests of one turn, in their own order; both members of a pair get the same.
 
-        What ``own_load/plan.rs`` reads: KIND, and for each step RESULT ENTRIES PAGE HEX.
+        What ``own_load/plan.rs`` reads: KIND, and for each step RESULT ENTRIES PAGE HEX. With
+        KIND/NAME,NAME... the steps are timed one by one, too.
         WorkloadError when this workload is not for such a system.
         """
 
@@ -134,6 +135,7 @@ class OwnLoad(ABC):
             starved_us=float(starved_us or 0),
             latencies=_times(_TIME, text),
             sent=_times(_SENT, text),
+            steps=_times(_STEP, text),
             disturbances=int(disturbances) if disturbances else None,
             ports=_ports(text),
             late=Latencies.of(late) if (late := _late(text)) else None,
@@ -162,6 +164,7 @@ _ERROR = re.compile(r"^error (\d+) (.*)$", re.MULTILINE)
 _FAILED = re.compile(r"^failed (.*)$", re.MULTILINE)
 _TIME = re.compile(r"^time (\S+) (\d+) (\d+)$", re.MULTILINE)
 _SENT = re.compile(r"^sent (\S+) (\d+) (\d+)$", re.MULTILINE)
+_STEP = re.compile(r"^step (\S+) (\d+) (\d+)$", re.MULTILINE)
 _PORTS = re.compile(r"^ports (\d+) addresses (\d+) waiting (\d+) (\d+)$", re.MULTILINE)
 _SHORT = "too few ports"
 _LATE = re.compile(r"^late (\d+) (\d+)$", re.MULTILINE)

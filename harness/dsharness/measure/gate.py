@@ -165,14 +165,20 @@ def _server(evidence: RunEvidence) -> Iterator[str]:
     else:
         yield from evidence.of_system
     total, counted = evidence.report.total, evidence.server_operations
-    if evidence.report.verified:
+    if evidence.report.verified and not evidence.report.exact:
         return  # it has looked at each answer
     if counted is None:
         yield "the server's own count of operations could not be read"
     elif isinstance(counted, CannotCount):
         yield f"the server does not count ({counted.why}), and the load verified no answer"
-    elif total and abs(counted - total) > max(COUNT_TOLERANCE * total, evidence.threads):
+    elif total and abs(counted - total) > _tolerance(evidence):
         yield f"the server counted {counted} operations, the load {total}"
+
+
+def _tolerance(evidence: RunEvidence) -> float:
+    """Return by how many operations both counts may differ."""
+    report = evidence.report
+    return 0 if report.exact else max(COUNT_TOLERANCE * (report.total or 0), evidence.threads)
 
 
 def _outside(conditions: Conditions) -> Iterator[str]:

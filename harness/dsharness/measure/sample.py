@@ -297,6 +297,7 @@ def sample_of(
         ),
         latencies=latencies,
         sent=_merged(run.report.sent for run in runs),
+        steps=_merged(run.report.steps for run in runs),
         late=Latencies.merged(late) if late else None,
         usage=tuple(run.usage for run in runs if run.usage),
         load_bound=load_bound(readings.client_us, readings.active_s, runs[0].load_cpus, starved_us),

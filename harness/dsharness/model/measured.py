@@ -248,6 +248,11 @@ class Sample(Value):
         exclude_if=lambda latencies: not latencies,
         description="the same from when they were sent, where a schedule says when they were due",
     )
+    steps: dict[str, Latencies] = Field(
+        default_factory=dict,
+        exclude_if=lambda latencies: not latencies,
+        description="of the requests that an operation consists of, where they have names",
+    )
     late: Latencies | None = Field(
         default=None,
         exclude_if=lambda late: late is None,

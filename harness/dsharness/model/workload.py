@@ -111,6 +111,11 @@ class WorkloadBase(Value):
         return self.rate is not None or self.share_pct is not None
 
     @property
+    def can_be_scheduled(self) -> bool:
+        """Whether its operations can begin at a rate that somebody chooses."""
+        return "scheduled" in type(self).model_fields
+
+    @property
     def share_pct(self) -> float | None:
         """The share of what servers answer that its rate is to be, while nobody measured that."""
         return None

@@ -139,17 +139,20 @@ def _since(sample: Sample, operation: str) -> str:
         return "from when an operation was sent: a closed loop asks less while the server is slow"
     if operation == LATENESS:
         return "from when an operation was due until the load noticed it"
+    if operation in sample.steps:
+        return "from when a request was sent; of the first one, from when its operation was due"
     if operation in sample.latencies:
         return "from when an operation should have begun"
     return "from when an operation was sent: before that it waited for a free connection"
 
 
 def _told(sample: Sample) -> Mapping[str, Latencies]:
-    """All histograms of a sample: where a schedule says when operations are due, three kinds."""
+    """All histograms of a sample: of operations, and of their requests where these have names."""
     sent_latencies = {f"{kind} once sent": times for kind, times in sample.sent.items()}
     return {
         **sample.latencies,
         **sent_latencies,
+        **sample.steps,
         **({LATENESS: sample.late} if sample.late else {}),
     }
 

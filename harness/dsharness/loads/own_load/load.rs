@@ -51,12 +51,15 @@ struct Flight {
     name: u32, // of the operation, in requests that have a place for it
     due: Instant,
     begun: Instant,
+    since: Instant, // the step: the first one from when the operation was due
     entries: u64,
+    kept: Vec<u8>, // of the answer to the step before it
 }
 
 impl Flight {
     fn new(operation: usize, due: Instant, begun: Instant) -> Self {
-        Flight { operation, step: 0, id: FIRST_ID, name: 0, due, begun, entries: 0 }
+        let (id, kept) = (FIRST_ID, vec![]);
+        Flight { operation, step: 0, id, name: 0, due, begun, since: due, entries: 0, kept }
     }
 }
 
@@ -116,6 +119,7 @@ struct Tally {
     errors: BTreeMap<String, u64>,
     times: Vec<Times>, // by kind, from when an operation was due
     sent: Vec<Times>,  // the same from when it began, where a clock says when it is due
+    steps: Vec<Times>, // by the name of a step that has one
     late: Times,       // by how much the clock was noticed late
     lasted: Duration,
     cpu: Duration,
@@ -123,9 +127,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(kinds: usize) -> Self {
-        let times = || (0..kinds).map(|_| Times::default()).collect();
-        Tally { times: times(), sent: times(), ..Tally::default() }
+    fn of(plan: &Plan) -> Self {
+        let times = |names: &[String]| names.iter().map(|_| Times::default()).collect();
+        let (kinds, steps) = (&plan.kinds, &plan.step_names);
+        Tally { times: times(kinds), sent: times(kinds), steps: times(steps), ..Tally::default() }
     }
 
     fn join(&mut self, other: &Tally) {
@@ -139,6 +144,9 @@ impl Tally {
             all.join(part);
         }
         for (all, part) in self.sent.iter_mut().zip(&other.sent) {
+            all.join(part);
+        }
+        for (all, part) in self.steps.iter_mut().zip(&other.steps) {
             all.join(part);
         }
         self.late.join(&other.late);
@@ -164,6 +172,9 @@ impl Tally {
         }
         for (kind, times) in plan.kinds.iter().zip(&self.sent) {
             times.show(&format!("sent {kind}"), &mut told);
+        }
+        for (name, times) in plan.step_names.iter().zip(&self.steps) {
+            times.show(&format!("step {name}"), &mut told);
         }
         self.late.show("late", &mut told);
         told
@@ -253,7 +264,8 @@ impl Load {
         if plan.counted[0].connects() {
             doors[0].enough_for(asked.extent.operations.unwrap_or(0))?;
         }
-        let kinds = plan.kinds.len();
+        let nothing = || Tally::of(&plan);
+        let (tally, all_of_it) = (nothing(), nothing());
         Ok(Load {
             plan,
             poll,
@@ -266,8 +278,8 @@ impl Load {
             later: VecDeque::new(),
             pausing: BinaryHeap::new(),
             nonce: 0,
-            tally: Tally::of(kinds),
-            all: Tally::of(kinds),
+            tally,
+            all: all_of_it,
             mark: Mark::now(),
             started: Instant::now(),
             failed: 0,
@@ -376,7 +388,7 @@ impl Load {
     /// Begin to count anew, and say what was counted, where that is asked for.
     fn take_stock(&mut self) {
         let now = Mark::now();
-        let mut part = std::mem::replace(&mut self.tally, Tally::of(self.plan.kinds.len()));
+        let mut part = std::mem::replace(&mut self.tally, Tally::of(&self.plan));
         part.lasted = now.at - self.mark.at;
         part.cpu = now.cpu - self.mark.cpu;
         part.starved = now.starved - self.mark.starved;
@@ -494,6 +506,7 @@ impl Load {
             nonce,
             name: flight.name,
             page: step.page.map(|size| (size, cookie)),
+            kept: &flight.kept,
             datagrams: self.doors[0].server.datagrams,
         });
         self.nonce = nonce;
@@ -600,6 +613,7 @@ impl Load {
             };
             flight.entries += seen.entries;
             if seen.last {
+                flight.kept = seen.kept;
                 self.answered(number, seen.result, seen.cookie)?;
             }
         }
@@ -614,6 +628,7 @@ impl Load {
         let waiting = made.flight.as_ref().map(|flight| Waiting {
             id: flight.id,
             body: &self.operations(number)[flight.operation].steps[flight.step].body,
+            kept: &flight.kept,
         });
         speech::answer(&made.received, at, self.doors[0].server.datagrams, waiting)
     }
@@ -642,12 +657,18 @@ impl Load {
             return self.ask(number, flight, &cookie);
         }
         let operation = &self.operations(number)[flight.operation];
-        if wrong.is_none() && flight.step + 1 < operation.steps.len() {
+        let (kind, ends, pause) = (operation.kind, operation.connects(), operation.pause);
+        let (name, others) = (operation.steps[flight.step].name, operation.steps.len());
+        let now = Instant::now();
+        if let Some(name) = name.filter(|_| wrong.is_none() && !disturbs) {
+            self.tally.steps[name].add(now - flight.since);
+        }
+        if wrong.is_none() && flight.step + 1 < others {
             flight.step += 1;
+            flight.since = now;
             flight.entries = 0;
             return self.ask(number, flight, &[]);
         }
-        let (kind, ends, pause) = (operation.kind, operation.connects(), operation.pause);
         let made = &mut self.connections[number];
         if let Some(link) = made.link.take_if(|_| ends) {
             link.end(&speech::goodbye(made.next_id));
@@ -655,13 +676,12 @@ impl Load {
         if pause.is_zero() {
             self.queue(number).free.push_back(number);
         } else {
-            self.pausing.push(Reverse((Instant::now() + pause, number)));
+            self.pausing.push(Reverse((now + pause, number)));
         }
         match wrong {
             Some(words) => self.error(&words),
             None if disturbs => {}
             None => {
-                let now = Instant::now();
                 self.tally.operations += 1;
                 self.tally.times[kind].add(now - flight.due);
                 if self.extent.every.is_some() {
@@ -780,6 +800,7 @@ fn introduce(link: &mut Link, body: &[u8]) -> Result<(), String> {
         nonce: 0,
         name: 0,
         page: None,
+        kept: &[],
         datagrams: false,
     };
     link.write_all(&speech::message(&first)).map_err(words)?;

@@ -12,6 +12,7 @@ pub struct Request<'a> {
     pub nonce: u32,           // that no request of the last minutes had
     pub name: u32,            // of the operation that it is a step of
     pub page: Option<(u32, &'a [u8])>, // its size, and the cookie that it stands for
+    pub kept: &'a [u8], // of the answer to the step before it
     pub datagrams: bool,
 }
 
@@ -19,15 +20,17 @@ pub struct Request<'a> {
 pub struct Waiting<'a> {
     pub id: u32,
     pub body: &'a [u8],
+    pub kept: &'a [u8], // that it was made with
 }
 
 /// One answer: the message's id, its result, the entries that came with it, what it says of a next
-/// page, and whether it is the last one to its request.
+/// page, what the next step's request is made with, and whether it is the last one to its request.
 pub struct Answer {
     pub id: u32,
     pub result: u32,
     pub entries: u64,
     pub cookie: Option<Vec<u8>>,
+    pub kept: Vec<u8>,
     pub last: bool,
     pub end: usize,
 }
@@ -35,7 +38,7 @@ pub struct Answer {
 impl Answer {
     /// The only one to its request, without pages.
     pub fn only(id: u32, result: u32, end: usize) -> Self {
-        Answer { id, result, entries: 0, cookie: None, last: true, end }
+        Answer { id, result, entries: 0, cookie: None, kept: vec![], last: true, end }
     }
 }
 

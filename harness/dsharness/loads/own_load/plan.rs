@@ -13,6 +13,7 @@ const CONNECT: &str = "connect"; // in place of bytes
 /// control that asks for pages. Without bytes nothing is sent: time passes. Or a new connection takes
 /// the place of the old one, and is open.
 pub struct Step {
+    pub name: Option<usize>, // that its time is told by
     pub connects: bool,
     pub result: u32,
     pub entries: Option<u64>,
@@ -24,7 +25,8 @@ pub struct Step {
 
 /// One line of the file: `KIND` and for each step `RESULT ENTRIES PAGE HEX`. Steps follow each other
 /// on one connection; together they are counted and timed once. After its kind may stand `@` and the
-/// microseconds for which its connection pauses then.
+/// microseconds for which its connection pauses then; or `/` and a name for each step, between
+/// commas, by which its time is told alone.
 pub struct Operation {
     pub kind: usize,
     pub pause: Duration,
@@ -49,6 +51,7 @@ impl Operation {
 
 pub struct Plan {
     pub kinds: Vec<String>,
+    pub step_names: Vec<String>,
     pub first: Vec<u8>, // sent once on each connection; empty: nothing is
     pub counted: Vec<Operation>,
     pub disturbing: Vec<Operation>,
@@ -59,6 +62,7 @@ pub fn read(file: &str) -> Result<Plan, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     let mut plan = Plan {
         kinds: vec![],
+        step_names: vec![],
         first: vec![],
         counted: vec![],
         disturbing: vec![],
@@ -82,7 +86,11 @@ pub fn read(file: &str) -> Result<Plan, String> {
             plan.first = steps.remove(0).body;
             continue;
         }
-        let (kind, pause) = parts[0].split_once('@').unwrap_or((parts[0], "0"));
+        let (kind, names) = parts[0].split_once('/').unwrap_or((parts[0], ""));
+        let (kind, pause) = kind.split_once('@').unwrap_or((kind, "0"));
+        for (step, name) in steps.iter_mut().zip(names.split(',').filter(|name| !name.is_empty())) {
+            step.name = Some(place(&mut plan.step_names, name));
+        }
         let pause = pause.parse().map(Duration::from_micros).map_err(|_| wrong("no pause"))?;
         let operation = Operation { kind: place(&mut plan.kinds, kind), pause, steps };
         if disturbs { &mut plan.disturbing } else { &mut plan.counted }.push(operation);
@@ -108,6 +116,7 @@ fn step(parts: &[&str]) -> Result<Step, &'static str> {
         None => (false, parts[1]),
     };
     Ok(Step {
+        name: None,
         connects,
         result: parts[0].parse().map_err(|_| "no result code")?,
         entries: unless_dash(entries).map_err(|_| "no number of entries")?,
