@@ -16,6 +16,7 @@ CORE = ("harness", "images", "builds", "results", "bisect")
 WORDS = {
     "389-ds": r"(?i:389[- ]?ds|389-directory|ns.slapd|dirsrv|dsconf)",
     "bind": r"(?i:bind9|bind-tree|dnsload|dnsperf|named\.conf)|\bDNS\b(?! rebinding)|\bBIND's\b",
+    "keycloak": r"(?i:keycloak|loginload|kc\.sh)",
     "freeipa": r"(?i:freeipa-tree|\bipa-server|ipa-pwd)",
     "krb5": r"(?i:krb5|kerberos|krbload|kdc)",
     "openldap": r"(?i:openldap|\bslapd\.conf)",
