@@ -51,6 +51,15 @@ class ProcessTree:
             raise FileNotFoundError(f"{files}: no line {name}")
         return sum(numbers)
 
+    def named(self, name: str) -> ProcessTree:
+        """Return those of them that are called so; a process may give itself any name."""
+        kept = {
+            pid: fields
+            for pid, fields in zip(self.pids, self.stats, strict=True)
+            if _lines(self.proc / str(pid) / "comm")[:1] == [name]
+        }
+        return ProcessTree(pids=tuple(kept), stats=tuple(kept.values()), proc=self.proc)
+
     def count(self, files: str) -> int:
         """Return how many such files there are below /proc/PID now; OSError when there is none."""
         number = sum(1 for pid in self.pids for _ in (self.proc / str(pid)).glob(files))

@@ -27,7 +27,7 @@ from dsharness.measure.gate import (
 )
 from dsharness.measure.instance import Instance, Start, metered
 from dsharness.measure.metric import Probed, Readings
-from dsharness.measure.metrics import bounded, measured, probed
+from dsharness.measure.metrics import bounded, measured, probed, resident_bytes
 from dsharness.model import (
     BenchFacts,
     Image,
@@ -35,6 +35,7 @@ from dsharness.model import (
     Machine,
     Measurement,
     Procedure,
+    ProgramUse,
     Sample,
     Turn,
     Usage,
@@ -43,7 +44,7 @@ from dsharness.model import (
 from dsharness.paths import logs_home
 from dsharness.process.command import writing
 from dsharness.systems.readiness import shared_folder
-from dsharness.systems.system import SHARED_FOLDER, CannotCount, Look
+from dsharness.systems.system import SHARED_FOLDER, CannotCount, Look, SeveralPrograms
 
 LOAD_FOLDER = "/load"
 BY_SIGNAL = 128  # a shell's status of a program that was ended by signal N is so much more
@@ -155,6 +156,7 @@ class Run:
     after: Probed = field(default_factory=dict)
     instructions: int | None = None  # where the CPU counts them
     usage: Usage | None = None
+    programs: Mapping[str, ProgramUse] = field(default_factory=dict)
     limit_s: float = 0.0  # in which its operations were to be made
 
     @property
@@ -205,7 +207,8 @@ def run_load(bench: Bench, workload: Workload, size: Operations | Schedule, cpus
         lambda: _counted_load(bench, workload, size, server_before),
     )
     report, instructions = metering.given
-    probed_after = _probed(instance.processes())
+    server_after = instance.processes()
+    probed_after = _probed(server_after)
     after = instance.look()
     if after is None:
         instance.note_end()
@@ -244,8 +247,28 @@ def run_load(bench: Bench, workload: Workload, size: Operations | Schedule, cpus
         after=probed_after,
         instructions=instructions,
         usage=metering.usage,
+        programs=_programs(instance, server_before, server_after),
         limit_s=size.limit_s,
     )
+
+
+def _programs(
+    instance: Instance, before: ProcessTree | None, after: ProcessTree | None
+) -> dict[str, ProgramUse]:
+    """Return what each program of the system used between two looks; none where it is one."""
+    system = instance.home.system if instance.home else None
+    if not isinstance(system, SeveralPrograms) or before is None or after is None:
+        return {}
+    trees = {
+        what: (before.named(name), after.named(name)) for what, name in system.programs.items()
+    }
+    return {
+        what: ProgramUse(
+            cpu_us=max(0.0, then.cpu_us - first.cpu_us), memory_kib=resident_bytes(then) / 1024
+        )
+        for what, (first, then) in trees.items()
+        if then.pids
+    }
 
 
 def _load_killed(report: LoadReport, load: Container) -> bool:
@@ -300,6 +323,7 @@ def sample_of(
         steps=_merged(run.report.steps for run in runs),
         late=Latencies.merged(late) if late else None,
         usage=tuple(run.usage for run in runs if run.usage),
+        programs=_joined(run.programs for run in runs),
         load_bound=load_bound(readings.client_us, readings.active_s, runs[0].load_cpus, starved_us),
         duet=duet,
         invalid=_once(why for run in runs for why in gate(run.evidence)),
@@ -330,6 +354,16 @@ def _merged(parts: Iterable[Mapping[str, Latencies]]) -> dict[str, Latencies]:
     return {
         kind: Latencies.merged(part[kind] for part in reports if kind in part) for kind in kinds
     }
+
+
+def _joined(uses: Iterable[Mapping[str, ProgramUse]]) -> dict[str, ProgramUse]:
+    """Sum the CPU time of all runs; memory is that of the last one."""
+    joined: dict[str, ProgramUse] = {}
+    for use_by_name in uses:
+        for name, use in use_by_name.items():
+            before_us = joined[name].cpu_us if name in joined else 0.0
+            joined[name] = use.model_copy(update={"cpu_us": before_us + use.cpu_us})
+    return joined
 
 
 def _readings(bench: Bench, runs: Sequence[Run], latencies: Mapping[str, Latencies]) -> Readings:

@@ -188,6 +188,13 @@ class Usage(Value):
     memory_kib: tuple[Count, ...] = Field(description="resident memory then")
 
 
+class ProgramUse(Value):
+    """What one of a system's programs used in a run."""
+
+    cpu_us: Amount
+    memory_kib: Amount = Field(description="that it had at the end")
+
+
 class Sample(Value):
     """One measured run. ``invalid`` lists why it may not be used; empty means valid.
 
@@ -260,6 +267,11 @@ class Sample(Value):
     )
     usage: tuple[Usage, ...] = Field(
         default=(), description="of each run, where the lab itself runs the server"
+    )
+    programs: dict[str, ProgramUse] = Field(
+        default_factory=dict,
+        exclude_if=lambda programs: not programs,
+        description="of a system that consists of several, by what each is for",
     )
     load_bound: bool = Field(
         default=False, description="the load had no CPU left: the rate is its own"

@@ -274,6 +274,13 @@ class TimesLogger(Protocol):
         ...
 
 
+@runtime_checkable
+class SeveralPrograms(Protocol):
+    """What a system also has if it consists of several programs, each read by itself, too."""
+
+    programs: ClassVar[Mapping[str, str]]  # by what each is for: the name of its process
+
+
 @dataclass(frozen=True, kw_only=True)
 class OfferedScheme:
     """One way to store passwords that a running server has."""

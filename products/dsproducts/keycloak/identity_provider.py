@@ -79,6 +79,7 @@ class Keycloak(Dirsrv):
         replace(part, operations=part.operations | {"login"}) for part in Dirsrv.parts
     )
     look_operations: ClassVar[Mapping[str, int]] = {**Dirsrv.look_operations, "login": 1}
+    programs: ClassVar[Mapping[str, str]] = {"idp": "java", "directory": "ns-slapd"}
     service = f"cn=identity provider,{Dirsrv.site.suffix}"
 
     def making(self, shared: Path) -> Options:

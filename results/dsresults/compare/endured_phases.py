@@ -20,6 +20,7 @@ from dsresults.compare.latency_curves import (
     percentile_cell,
 )
 from dsresults.compare.load_levels import whole_times
+from dsresults.compare.operation_parts import PERCENTS, OperationParts, RequestTimes, parts_tables
 from dsresults.compare.usage_courses import CoursePoint, course_chart
 from dsresults.number_text import counted, measured_between, significant, whole
 from dsresults.page.chart import Chart
@@ -79,6 +80,9 @@ class EndurancePhase(Value):
     cpu_us: float | None = Field(default=None, description="of an operation, the median")
     memory_mib: tuple[float, float] | None = Field(default=None, description="first and last run's")
     drifts: tuple[Drift, ...] = ()
+    parts: OperationParts = Field(
+        default=OperationParts(), exclude_if=lambda parts: parts == OperationParts()
+    )
     moments: tuple[EnduranceMoment, ...] = ()
 
     @property
@@ -100,6 +104,14 @@ class EnduranceMoment(Value):
     p99_us: float | None
     cpus_busy: CoursePoint | None
     memory_mib: CoursePoint | None
+    requests: tuple[RequestTimes, ...] = Field(
+        default=(), exclude_if=lambda requests: not requests, description="of each operation"
+    )
+
+    def of_request(self, name: str, percent: float) -> float | None:
+        """The time of a request; None where fewer than five of them took longer."""
+        of_name = (request for request in self.requests if request.name == name)
+        return next((request.percentiles_us.get(percent) for request in of_name), None)
 
 
 class Endurance(Value):
@@ -143,6 +155,9 @@ class Endurance(Value):
             parts=(
                 Grid(parts=endurance_charts(self), kind="latencies"),
                 _table(self.phases),
+                *parts_tables(
+                    "top %", [(f"{phase.share_pct:g}", phase.parts) for phase in self.phases]
+                ),
                 note(
                     f"Each phase is an open loop with {self.connections} connections, in runs that "
                     "follow each other on one server; as answers come it serves "
@@ -186,6 +201,7 @@ def endured_phase(
         cpu_us=statistics.median(costs) if costs else None,
         memory_mib=(memory[0], memory[-1]) if memory else None,
         drifts=tuple(_drifts(usable)),
+        parts=OperationParts.of(usable),
         moments=tuple(_moment(sample) for sample in usable),
     )
 
@@ -236,6 +252,7 @@ def _moment(sample: Sample) -> EnduranceMoment:
         p99_us=sample.value(LATENCY_P99.name),
         cpus_busy=_point([busy_s / sample.duration_s] if sample.duration_s else []),
         memory_mib=_point(memory),
+        requests=OperationParts.of((sample,)).requests,
     )
 
 
@@ -345,9 +362,17 @@ def _charts(endurance: Endurance) -> Iterator[Chart]:
             if (point := read(moment))
         ]
 
+    def of_request(name: str, percent: float) -> list[CoursePoint]:
+        return course(lambda moment: _ms(moment.of_request(name, percent)))
+
+    names = dict.fromkeys(request.name for moment in moments for request in moment.requests)
     latency = {"p50": course(lambda m: _ms(m.p50_us)), "p99": course(lambda m: _ms(m.p99_us))}
     for title, unit, courses in (
         ("latency of each run", " ms", latency),
+        *(
+            (f"p{percent:g} by request", " ms", {name: of_request(name, percent) for name in names})
+            for percent in PERCENTS
+        ),
         ("CPUs busy", "", {endurance.row: course(lambda m: m.cpus_busy)}),
         ("memory", " MiB", {endurance.row: course(lambda m: m.memory_mib)}),
     ):

@@ -21,6 +21,7 @@ from dsresults.compare.latency_curves import (
     latency_curve,
     percentile_cell,
 )
+from dsresults.compare.operation_parts import OperationParts, parts_tables
 from dsresults.number_text import counted, measured_between, milliseconds, significant
 from dsresults.page.chart import (
     MOST_LINES,
@@ -69,6 +70,9 @@ class LoadLevel(Value):
     percentiles: tuple[Percentile, ...] = Field(default=(), description="of all runs together")
     max_us: float | None = None
     cpus: float | None = Field(default=None, description="that the server kept busy")
+    parts: OperationParts = Field(
+        default=OperationParts(), exclude_if=lambda parts: parts == OperationParts()
+    )
     note: str = Field(default="", description="why it says nothing of the row")
     by_load: bool = Field(default=False, description="because the load itself was the limit")
     failed: bool = Field(default=False, description="no run of it was valid, and one should be")
@@ -110,6 +114,7 @@ def level_of(row: str, asked_per_s: float, samples: Sequence[Sample]) -> LoadLev
         percentiles=percentiles_shown,
         max_us=curve.max_us if curve else None,
         cpus=_median(valid, _cpus),
+        parts=OperationParts.of(valid),
         note="the load was the limit at this level: it had no CPU left" if bound else "",
         by_load=bound,
     )
@@ -297,7 +302,7 @@ class LoadLevels(Value):
                 *(
                     Section(
                         title=(key(number if number < MOST_LINES else None), row.row),
-                        parts=(_table(row),),
+                        parts=(_table(row), *_parts(row)),
                     )
                     for number, row in enumerate(self.rows)
                 ),
@@ -347,6 +352,11 @@ def _table(row: RowLevels) -> Table:
         ),
         rows=[_line(level) for level in row.levels],
     )
+
+
+def _parts(row: RowLevels) -> tuple[Table, ...]:
+    places = [(significant(level.asked_per_s), level.parts) for level in row.levels]
+    return parts_tables("asked", places)
 
 
 def _line(level: LoadLevel) -> tuple[Content | Cell, ...]:

@@ -1,4 +1,4 @@
-"""The program of ldapload, krbload and dnsload against servers that answer anything."""
+"""The program of ldapload, krbload, dnsload and loginload against servers that answer anything."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ KERBEROS = (
     f"ticket {CONNECT} 0 - - {as_request('user0', 'LAB', None).hex().replace(NONCE.hex(), MASK)}\n"
 )
 DNS = f"query 0 1 - {query('n0.lab.').hex()}\n"
+FORM = b"action=?\t!\nGET / HTTP/1.1\r\nHost: lab\r\n\r\n"
+LOGIN = f"login/authorize 200 1 - {FORM.hex()}\n"
 FIRST_ID = b"\x01\x00\x00\x00"
 MEMORY_KB = 300_000  # of addresses, for a program that needs 20,000
 CASES = 40  # connections of a run, each of which gets another answer
@@ -61,10 +63,16 @@ def dns_answer() -> bytes:
     return len(body).to_bytes(2, "big") + body
 
 
+def login_answer() -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b; Path=/\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"8\r\n<action=\r\n6;x\r\n?a&b!>\r\n0\r\n\r\n"
+
+
 SPOKEN = {
     "ldapload": (LDAP, ldap_answer),
     "krbload": (KERBEROS, kerberos_answer),
     "dnsload": (DNS, dns_answer),
+    "loginload": (LOGIN, login_answer),
 }
 
 
@@ -183,7 +191,7 @@ def test_an_answer_that_announces_4_gb_takes_no_memory(program: Path, tmp_path: 
     assert "an answer of 4294967280 bytes, which is more than 32 MiB" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["krbload", "dnsload"])
+@pytest.mark.parametrize("name", ["krbload", "dnsload", "loginload"])
 def test_bytes_that_nobody_asked_for_take_no_memory(
     programs: Callable[[str], Path], name: str, tmp_path: Path
 ) -> None:

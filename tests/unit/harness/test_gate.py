@@ -53,6 +53,15 @@ def test_a_good_run_has_nothing_against_it() -> None:
     assert objections(GOOD) == ()
 
 
+@pytest.mark.parametrize(("counted", "kept"), [(752, True), (751, False), (753, False)])
+def test_a_load_may_want_each_of_its_operations_counted(counted: int, kept: object) -> None:
+    """Also where it has looked at each answer itself."""
+    evidence = replace(with_report(verified=True, exact=True), server_operations=counted)
+    told = objections(evidence)
+    assert (told == ()) is kept
+    assert kept or told == (f"the server counted {counted} operations, the load 752",)
+
+
 @pytest.mark.parametrize(("planned", "kept"), [(752, True), (760, True), (780, False)])
 def test_a_load_may_miss_little_of_its_schedule(planned: int, kept: object) -> None:
     told = objections(replace(GOOD, operations=planned, may_miss=0.02))

@@ -44,6 +44,15 @@ def test_a_tree_of_processes_is_added_up(proc: Path, pids: tuple[int, ...], whol
     assert tree.line("VmRSS", "task/*/status") == 2 * 8 * len(pids)
 
 
+def test_those_of_a_name_are_added_up_alone(proc: Path) -> None:
+    for pid, name in ((7, "sh"), (8, "java"), (9, "ns-slapd"), (10, "java")):
+        (proc / str(pid) / "comm").write_text(f"{name}\n")
+    tree = process_tree(7, proc).named("java")
+    assert tree.pids == (8,)
+    assert tree.cpu_us == 2 * 10 * TICK_US
+    assert process_tree(7, proc).named("python").cpu_us == 0
+
+
 def test_what_ended_meanwhile_counts_nothing_and_a_line_that_is_nowhere_is_unknown(
     proc: Path,
 ) -> None:
