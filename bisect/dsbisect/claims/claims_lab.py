@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import CpuShares, available_cpus, share_cpus
 from dsharness.measure.golden_state import Golden
@@ -42,6 +43,18 @@ class ClaimsLab:
     @property
     def cpus(self) -> CpuShares:
         return share_cpus(available_cpus(), can_pin=self.engine.pins_cpus)
+
+    @property
+    def machine(self) -> ThisMachine:
+        """Who plays a study for a claim."""
+        return ThisMachine(
+            scene=Scene(matrix=self.matrix),
+            engine=self.engine,
+            store=self.store,
+            watcher=self.watcher,
+            relock=self.relock,
+            keep=self.keep,
+        )
 
     def golden(self, row: str, content: Content, settings: Settings = DEFAULT) -> Golden:
         """A row's server, filled; a CandidateError where that fails."""

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from dsbisect.claims.binds_measured import measure_binds
 from dsbisect.claims.claims_lab import ClaimsLab
 from dsbisect.claims.culprit_search import search_culprit
-from dsbisect.claims.nearest_measured import measure_rising_load
 from dsbisect.claims.server_trials import try_ports, try_stored
 from dsbisect.claims.tools_compared import compare_tools
 from dsbuilds.built_row import row_image
@@ -21,7 +20,6 @@ from dsharness.products.published_claims import (
     Arm,
     BindsMeasured,
     CulpritSearched,
-    LevelsMeasured,
     Measurement,
     PortsTried,
     PublishedClaim,
@@ -48,7 +46,6 @@ TITLES = {
     "ports": "connections until no port is left",
     "culprit": "the commit, or what two releases tell of it",
     "tools": "Locust next to ldclt",
-    "levels": "rising load",
 }
 PUBLISHED_USERS = (1, 1000)
 
@@ -126,8 +123,6 @@ class ClaimsStudy:
                 figures = search_culprit(self.lab, measurement)
             case ToolsCompared():
                 figures = compare_tools(self.lab, measurement)
-            case LevelsMeasured():
-                figures = measure_rising_load(self.lab, measurement)
             case _:
                 figures = experiments()[type(measurement)].measure(self.lab, measurement)
         return figures

@@ -119,16 +119,6 @@ class ToolsCompared(MeasurementBase):
     seconds: PositiveInt
 
 
-class LevelsMeasured(MeasurementBase):
-    """A row under rising load."""
-
-    kind: Literal["levels"]
-    row: Identifier
-    workload: Identifier
-    levels_pct: tuple[PositiveFloat, ...] = Field(min_length=1)
-    runs: PositiveInt = 2
-
-
 def experiments_of(folder: ProductFolder) -> tuple[Experiment, ...]:
     return cast("tuple[Experiment, ...]", folder.part("experiments") or ())
 
@@ -151,7 +141,6 @@ Measurement = Annotated[
         PortsTried,
         CulpritSearched,
         ToolsCompared,
-        LevelsMeasured,
     ),
 ]
 
