@@ -49,6 +49,8 @@ from dsharness.systems.system import SHARED_FOLDER, CannotCount, Look, SeveralPr
 LOAD_FOLDER = "/load"
 BY_SIGNAL = 128  # a shell's status of a program that was ended by signal N is so much more
 TIME_UP = {124, BY_SIGNAL + 9}  # the status of timeout(1) once it has ended a program
+SETTLING_S, STILL_SHARE = 10, 0.04  # a long warm-up's steps, and what they may gain at its end
+WARM_S = 1  # where another load has warmed the server up
 PROCEDURE = 6  # samples of another way of measuring are not mixed with these
 
 
@@ -185,9 +187,38 @@ def warm_up(bench: Bench, workload: Workload) -> None:
     """Fill a server's caches before its first run of a workload, and see how fast it is."""
     if workload.id in bench.pace:
         return
-    rate = execute_load(bench, workload, Seconds(seconds=workload.warmup_s)).rate_per_s
+    if workload.settles and not bench.pace:
+        rate = _settled(bench, workload)
+    else:
+        seconds = WARM_S if workload.settles else workload.warmup_s
+        rate = execute_load(bench, workload, Seconds(seconds=seconds)).rate_per_s
     if rate:
         bench.pace[workload.id] = rate
+
+
+def _settled(bench: Bench, workload: Workload) -> float | None:
+    """Load a server until an operation costs no less than before; return its rate then."""
+    rate, costs_us = None, list[float]()
+    for _ in range(max(1, workload.warmup_s // SETTLING_S)):
+        before_us = bench.instance.cpu_us()
+        report = execute_load(bench, workload, Seconds(seconds=SETTLING_S))
+        after_us = bench.instance.cpu_us()
+        rate = report.rate_per_s or rate
+        if before_us is None or after_us is None or not report.total:
+            break
+        costs_us.append((after_us - before_us) / report.total)
+        if stands_still(costs_us):
+            break
+    costs = ", ".join(f"{cost_us / 1000:.3g}" for cost_us in costs_us)
+    bench.load.note(
+        f"warm-up of {workload.id}: ms of CPU an operation, each {SETTLING_S} s: {costs}"
+    )
+    return rate
+
+
+def stands_still(costs: Sequence[float]) -> bool:
+    """Whether the last two of them are hardly less than the one before."""
+    return len(costs) > 2 and min(costs[-2:]) > (1 - STILL_SHARE) * costs[-3]
 
 
 def time_now() -> str:

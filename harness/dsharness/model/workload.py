@@ -49,6 +49,9 @@ class WorkloadBase(Value):
         def operation(self) -> str: ...
 
     protocol: ClassVar[str]  # that a system must answer: "ldap", "dns"
+    # Whether its servers get faster for a while: then a warm-up ends when an operation's CPU time
+    # stands still, or after `warmup_s`.
+    settles: ClassVar[bool] = False
     id: Identifier
     title: str
     file: SkipJsonSchema[str | None] = Field(

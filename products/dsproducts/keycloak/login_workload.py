@@ -17,6 +17,7 @@ class LoginWorkload(DirectoryWorkload, ScheduledWorkload):
     """Logins by OpenID Connect, each of four requests, by the lab's own load."""
 
     protocol: ClassVar[str] = "oidc"
+    settles: ClassVar[bool] = True  # Java compiles what it runs often
     tool: Literal["loginload"] = "loginload"
     operation: Literal["login"] = "login"
     threads: Connections = Field(default=4, description="browsers, each with one login at a time")

@@ -21,7 +21,7 @@ from dsharness.machine.host import CpuShares
 from dsharness.measure.instance import Instance, Start
 from dsharness.measure.metrics import COST
 from dsharness.measure.metrics import RATE as RATE_METRIC
-from dsharness.measure.sample import Bench, take_sample
+from dsharness.measure.sample import Bench, stands_still, take_sample
 from dsharness.model import (
     BenchFacts,
     DirectoryContent,
@@ -65,6 +65,7 @@ class World:
         self.frozen_s = 0.0
         self.killed = False
         self.end_noted = False
+        self.loaded = list[str]()
         self.third_counter, self.noted = "modifyentryops", list[str]()
         self.use(0)
 
@@ -147,7 +148,9 @@ class World:
             candidate_id=image.candidate_id, endpoint=endpoint, network=None,
             home=_Home(self, golden),
         )  # fmt: skip
-        load = SimpleNamespace(execute=self.execute, log=Path("load.log"), running=True)
+        load = SimpleNamespace(
+            execute=self.execute, log=Path("load.log"), running=True, note=self.loaded.append
+        )
         shares = CpuShares(server=(0,), load=(0,), pinned=True)
         return Bench(
             instance=instance, load=load, folder=self.folder, cpus=shares,
@@ -232,6 +235,46 @@ def test_only_the_first_run_of_a_server_is_warmed_up(world: World) -> None:
     for turn in range(2):
         take_sample(bench, turn_of(WORKLOAD, turn, campaign_id="c"))
     assert ["-T" in argv for argv in told] == [False, True, True]
+
+
+class SettlingWorkload(LdcltWorkload):
+    """A load whose servers get faster for a while."""
+
+    settles = True
+
+
+def test_a_server_that_gets_faster_is_warmed_up_until_its_cost_stands_still(world: World) -> None:
+    costs_us = iter([60_000, 40_000, 30_000, 29_500, 29_400, 5000, 5000])
+    warmed: list[int] = []
+    honest = world.execute
+
+    def getting_faster(*argv: str, limit_s: float, behind: tuple[str, ...] = ()) -> Completed:
+        if "-T" not in argv:
+            world.use((next(costs_us) - 5000) * RATE)
+            warmed.append(int(argv[argv.index("-N") + 1]))
+        return honest(*argv, limit_s=limit_s, behind=behind)
+
+    world.execute = getting_faster  # type: ignore[method-assign]
+    bench = world.bench
+    facts = WORKLOAD.model_dump() | {"warmup_s": 100}
+    for number, name in enumerate(("first", "first", "other")):
+        load = SettlingWorkload.model_validate(facts | {"id": name})
+        assert take_sample(bench, turn_of(load, number, campaign_id="c")).valid
+    assert len(warmed) == 6, "30 ms stood still, and another load finds the server warm"
+    assert world.loaded == [
+        "warm-up of first: ms of CPU an operation, each 10 s: 60, 40, 30, 29.5, 29.4"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("costs", "still"),
+    [([60], False), ([60, 60], False), ([60, 59, 59], True), ([60, 58, 57], False),
+     ([90, 30, 31, 30], True), ([60, 40, 39], False)],
+)  # fmt: skip
+def test_a_cost_stands_still_when_two_steps_gained_hardly_anything(
+    costs: list[float], still: object
+) -> None:
+    assert stands_still(costs) is still
 
 
 @pytest.mark.whole
