@@ -65,8 +65,7 @@ def closed_loop(workload: Workload) -> Workload:
         raise UsageError(
             f"workload {workload.named!r} cannot have levels: {workload.tool} begins no operation "
             "by a schedule of the lab's",
-            hint="take one with `tool: ldapload`, such as search-as-user; docs/workloads.md lists "
-            "them",
+            hint="take one with a schedule, such as search-as-user; docs/workloads.md lists them",
         )
     paced = {"scheduled": None, "scheduled_pct": None, "pauses_ms": ()}
     loop = {name: value for name, value in paced.items() if name in type(workload).model_fields}

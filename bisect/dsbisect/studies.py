@@ -100,7 +100,8 @@ class Levels(Study):
     workload: Annotated[
         str,
         typer.Option(
-            "--workload", help="A workload of ldapload, or a YAML file with one; W@N: with N users."
+            "--workload",
+            help="A workload that can have a schedule, or a YAML file with one; W@N: with N users.",
         ),
     ]
     shares_pct: Annotated[
@@ -258,7 +259,8 @@ class Endurance(Study):
     workload: Annotated[
         str,
         typer.Option(
-            "--workload", help="A workload of ldapload that only reads, or a YAML file with one."
+            "--workload",
+            help="A workload that only reads and can have a schedule, or a YAML file with one.",
         ),
     ]
     minutes: Annotated[
