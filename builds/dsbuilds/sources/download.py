@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import urllib.error
 import urllib.parse
@@ -60,6 +61,7 @@ BLOCK = 1 << 20
 SERVER_FAILS = 500  # HTTP statuses from here on say nothing of what was asked for
 PAUSE_LIMIT_S = 60.0  # without a byte
 URL = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+CENTRAL, OWN_MIRROR = "https://repo1.maven.org/maven2/", "DSBISECT_MIRROR_MAVEN"
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~^-]{0,200}")
 
 
@@ -72,10 +74,18 @@ def file_of(location: str, sha256: str | None, deadline: Deadline) -> Path:
     name = _name_in(location)
 
     def fill(folder: Path) -> None:
-        download(location, folder / name, deadline)
+        download(mirrored(location), folder / name, deadline)
         check_digest(folder / name, sha256, location)
 
     return shelved("files", content_key([location, sha256]), deadline, fill) / name
+
+
+def mirrored(url: str) -> str:
+    """Return where it is fetched from: Maven Central may have a mirror of the user's own."""
+    mirror = os.environ.get(OWN_MIRROR)
+    if not mirror or not url.startswith(CENTRAL):
+        return url
+    return f"{mirror.rstrip('/')}/{url.removeprefix(CENTRAL)}"
 
 
 def here(location: str) -> Path | None:

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from dsbuilds.build_request import check_build, source_named
 from dsbuilds.drivers.repository_rpm import archive_name, rendered, spec_source, version_of
 from dsbuilds.sources import tar_archive
-from dsbuilds.sources.download import download, file_of, recorded, shelved
+from dsbuilds.sources.download import (
+    CENTRAL,
+    OWN_MIRROR,
+    download,
+    file_of,
+    mirrored,
+    recorded,
+    shelved,
+)
 from dsbuilds.sources.source_package import fitting, location_of, spec_package
 from dsbuilds.sources.source_tree import imported
 from dsbuilds.sources.tar_archive import objection, tarball_tree, unpack
@@ -217,6 +225,21 @@ def test_a_wrong_digest_is_one_clear_error(tmp_path):
 def test_only_files_and_https(location, reason):
     with pytest.raises(SourceError, match=reason):
         file_of(location, None, SOON)
+
+
+@pytest.mark.parametrize("mirror", ["https://mine.invalid/maven", "https://mine.invalid/maven/"])
+def test_maven_central_may_have_a_mirror_of_the_user_s_own(mirror, monkeypatch):
+    monkeypatch.setenv(OWN_MIRROR, mirror)
+    assert mirrored(f"{CENTRAL}org/a/1/a-1.jar") == "https://mine.invalid/maven/org/a/1/a-1.jar"
+    assert mirrored("https://other.invalid/a.jar") == "https://other.invalid/a.jar"
+    monkeypatch.delenv(OWN_MIRROR)
+    assert mirrored(f"{CENTRAL}a.jar") == f"{CENTRAL}a.jar"
+
+
+def test_a_mirror_without_encryption_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv(OWN_MIRROR, "http://mine.invalid")
+    with pytest.raises(SourceError, match="only https"):
+        download(mirrored(f"{CENTRAL}a.jar"), tmp_path / "a", SOON)
 
 
 def test_nothing_is_kept_of_a_download_that_is_refused(tmp_path):
