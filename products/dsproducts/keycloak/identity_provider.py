@@ -44,7 +44,7 @@ as=()
 [ "$(id -u)" != 0 ] || as=(setpriv --reuid=dirsrv --regid=dirsrv --clear-groups)
 end() {{ kill "$idp"; wait "$idp"; kill "$directory"; wait "$directory"; exit 0; }}
 "$@" & directory=$!
-cd {HOME} && "${{as[@]}}" sbin/keycloak & idp=$!
+"${{as[@]}}" {HOME}/sbin/keycloak & idp=$!
 trap end TERM
 wait -n -p ended; status=$?
 who=directory; [ "$ended" = "$directory" ] || who='identity provider'

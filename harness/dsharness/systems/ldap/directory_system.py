@@ -240,7 +240,7 @@ class DirectorySystem(BoxedServer):
 
     def give(self, endpoint: Endpoint, seed: Seed, part: Part) -> tuple[str, ...]:
         """The stored value of each user with a password."""
-        if part != STORED:
+        if part.name != STORED.name:
             raise InstanceError(f"a directory has no {part.name!r} that others could take")
         with connect(socket_of(endpoint), self.site) as directory:
             users = range(hashed(seed.holds(DirectoryContent)))
@@ -282,7 +282,7 @@ def _import_limit_s(text: str) -> float:
 
 
 def _taken(seed: Seed) -> TakenPart | None:
-    return next((each for each in seed.taken if each.part == STORED), None)
+    return next((each for each in seed.taken if each.part.name == STORED.name), None)
 
 
 def _check_user(directory: Directory, number: int, taken: TakenPart | None) -> None:
