@@ -51,7 +51,7 @@ class ClaimsLab:
             scene=Scene(matrix=self.matrix),
             engine=self.engine,
             store=self.store,
-            watcher=self.watcher,
+            observer=self.observer,
             relock=self.relock,
             keep=self.keep,
         )
