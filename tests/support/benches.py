@@ -10,7 +10,7 @@ from pathlib import Path
 from lab import USERS
 from shipped import MATRIX
 
-from dsbuilds.built_row import load_image
+from dsbuilds.built_row import load_image, row_image
 from dsharness.containers.engine import Engine
 from dsharness.machine.host import CpuShares, available_cpus, machine_now, share_cpus
 from dsharness.measure.golden_state import Golden, golden_state
@@ -21,7 +21,6 @@ from dsharness.process.deadline import Deadline, wait_until
 from dsharness.systems import SYSTEMS, Seed
 from dsharness.systems.ldap.directory import Directory, connect
 from dsharness.systems.ldap.directory_system import OwnDirectory
-from dsimages.image_set import build_image
 
 ROWS = ("debian-11", "debian-12", "debian-13", "debian-sid")
 DEFAULT = Settings(id="default")
@@ -29,7 +28,7 @@ DEFAULT = Settings(id="default")
 
 def image_of(engine: Engine, row: str) -> Image:
     """Found, or built now; whatever prevents that is the lab's own error and fails the test."""
-    return build_image(engine, MATRIX, MATRIX.row(row), on_progress=print)
+    return row_image(engine, MATRIX, MATRIX.row(row), on_progress=print)
 
 
 def golden_of(

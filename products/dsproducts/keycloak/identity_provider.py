@@ -39,7 +39,7 @@ MAKE_S = 300.0
 # $1 is the file for the process that ends both, the rest is the directory's command. Keycloak has
 # no user of its own: it runs as the directory's, also where root starts both.
 SERVE = f"""
-echo $$ >"$1" && shift || exit 1
+rm -f "$1" && echo $$ >"$1" && shift || exit 1
 as=()
 [ "$(id -u)" != 0 ] || as=(setpriv --reuid=dirsrv --regid=dirsrv --clear-groups)
 end() {{ kill "$idp"; wait "$idp"; kill "$directory"; wait "$directory"; exit 0; }}
