@@ -204,14 +204,15 @@ def _settled(bench: Bench, workload: Workload) -> float | None:
         report = execute_load(bench, workload, Seconds(seconds=SETTLING_S))
         after_us = bench.instance.cpu_us()
         rate = report.rate_per_s or rate
-        if before_us is None or after_us is None or not report.total:
+        if before_us is None or after_us is None:
             break
-        costs_us.append((after_us - before_us) / report.total)
+        if report.total:  # a cold server may need longer than a step for its first answer
+            costs_us.append((after_us - before_us) / report.total)
         if stands_still(costs_us):
             break
     costs = ", ".join(f"{cost_us / 1000:.3g}" for cost_us in costs_us)
     bench.load.note(
-        f"warm-up of {workload.id}: ms of CPU an operation, each {SETTLING_S} s: {costs}"
+        f"warm-up of {workload.id}: ms of CPU an operation, each {SETTLING_S} s: {costs}\n"
     )
     return rate
 

@@ -262,7 +262,7 @@ def test_a_server_that_gets_faster_is_warmed_up_until_its_cost_stands_still(worl
         assert take_sample(bench, turn_of(load, number, campaign_id="c")).valid
     assert len(warmed) == 6, "30 ms stood still, and another load finds the server warm"
     assert world.loaded == [
-        "warm-up of first: ms of CPU an operation, each 10 s: 60, 40, 30, 29.5, 29.4"
+        "warm-up of first: ms of CPU an operation, each 10 s: 60, 40, 30, 29.5, 29.4\n"
     ]
 
 
