@@ -47,13 +47,13 @@ class ProductFolder:
 
     def _driver(self, place: str) -> object:
         module, _, name = place.rpartition(".")
-        return getattr(importlib.import_module(f"{self.package}.{module}"), name)()
+        return getattr(importlib.import_module(f".{module}", self.package), name)()
 
     def part(self, name: str) -> object:
         """Import such a part now; None where the product has none."""
         if name not in self.parts:
             return None
-        module = importlib.import_module(f"{self.package}.{self.parts[name]}")
+        module = importlib.import_module(f".{self.parts[name]}", self.package)
         part: object = getattr(module, name.upper())
         return part
 

@@ -27,7 +27,7 @@ from dsbuilds.sources.source_archive import Times, archived
 from dsbuilds.sources.source_tree import Tree
 from dsbuilds.toolchains.crate_lock import SOURCES
 from dsbuilds.toolchains.crates import crates_for
-from dsbuilds.toolchains.needs import CARGO_LOCK, Crates, Needs
+from dsbuilds.toolchains.needs import Crates, Needs, lock_text
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine
 from dsharness.content_key import content_key
@@ -173,7 +173,7 @@ class _Making:
         if (self.slot / "build" / "source").exists():
             return Totals()
         read_file = self.order.tree.read
-        return totals_of(read_file("Makefile.am") or "", read_file(CARGO_LOCK) or "")
+        return totals_of(read_file("Makefile.am") or "", lock_text(read_file) or "")
 
     def _crates(self, progress: Progress) -> Path:
         order = self.order

@@ -39,7 +39,7 @@ from dsbuilds.toolchains.crate_lock import (
     manifest,
     sources_of,
 )
-from dsbuilds.toolchains.needs import CARGO_LOCK
+from dsbuilds.toolchains.needs import lock_text
 from dsbuilds.toolchains.toolchain_image import ToolchainImage
 from dsharness.containers.engine import Engine
 from dsharness.containers.lab_folders import scratch_folder
@@ -221,7 +221,7 @@ def crates_for(
     The lock alone says which they are: neither the toolchain nor the rest of the tree counts.
     Where they come from, the matrix says: nothing is asked before the lock is checked.
     """
-    lock = tree.read(CARGO_LOCK)
+    lock = lock_text(tree.read)
     crates = locked_crates(lock or "", toolset.registries)
     key = content_key([REVISION, lock])
     folder = builds_home() / ".crates" / key

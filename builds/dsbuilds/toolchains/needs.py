@@ -24,6 +24,12 @@ CARGO_LOCK = "src/Cargo.lock"
 Files = Callable[[str], "str | None"]
 
 
+def lock_text(files: Files) -> str | None:
+    """Return the tree's Cargo.lock; None where it has none in the places of one."""
+    texts = (files(path) for path in (CARGO_LOCK, "Cargo.lock"))
+    return next((text for text in texts if text is not None), None)
+
+
 class Crates(StrEnum):
     """Where a tree's Rust crates come from."""
 
@@ -103,7 +109,7 @@ class OldCrate(Condition):
     before: str = Field(pattern=r"^\d+(\.\d+)*$")
 
     def holds(self, view: View) -> bool:
-        locked = versions_of(self.crate, view.files(CARGO_LOCK) or "")
+        locked = versions_of(self.crate, lock_text(view.files) or "")
         return any(numbers(version) < numbers(self.before) for version in locked)
 
 

@@ -75,12 +75,12 @@ def test_one_experiment_serves_all_claims_that_rest_on_it(tmp_path, monkeypatch)
         return bind_figures(*(arm.name for arm in measured.arms))
 
     monkeypatch.setattr(claims_study, "measure_binds", measure)
-    one = study(tmp_path, "rate-3x", "latency-20x", "cpu", "vpn-mesh")
+    one = study(tmp_path, "rate-3x", "latency-20x", "cpu", "vpn-line")
     found = one.answer()
     assert asked == ["binds"]
-    assert [claim.id for claim in found.claims] == ["rate-3x", "latency-20x", "cpu", "vpn-mesh"]
+    assert [claim.id for claim in found.claims] == ["rate-3x", "latency-20x", "cpu", "vpn-line"]
     assert found.summary == "1 reproduced, 2 not reproduced, 1 not testable here"
-    assert one.lab.observer.names[0] == "judged vpn-mesh", "what needs no experiment comes first"
+    assert one.lab.observer.names[0] == "judged vpn-line", "what needs no experiment comes first"
     (kept,) = one.lab.store.findings()
     assert (kept.kind, kept.answer) == ("claims", found.summary)
     assert type(found).model_validate(kept.value) == found
@@ -104,7 +104,7 @@ def test_published_rows_that_cannot_be_had_are_listed_with_their_error(
         raise PackageError(f"no route to the archive of {row.os}")
 
     monkeypatch.setattr(claims_study, "row_image", image)
-    found = study(tmp_path, "vpn-mesh", published_rows=True).answer()
+    found = study(tmp_path, "vpn-line", published_rows=True).answer()
     assert len(found.unreached) == 10
     assert found.unreached[0].why == "no route to the archive of Fedora 34"
     assert not found.reached
@@ -161,7 +161,7 @@ def test_the_page_has_every_claim_and_the_picture(tmp_path, monkeypatch) -> None
         "measure_binds",
         lambda lab, measured: bind_figures(*(arm.name for arm in measured.arms)),
     )
-    found = study(tmp_path, "rate-3x", "vpn-mesh").answer()
+    found = study(tmp_path, "rate-3x", "vpn-line").answer()
     page, text = html_of(found.page()), text_of(found.page())
     for claim in found.claims:
         assert f'id="{claim.id}"' in page
@@ -182,5 +182,5 @@ def test_nothing_of_the_page_is_hidden_from_any_reader(tmp_path, monkeypatch) ->
         "measure_binds",
         lambda lab, measured: bind_figures(*(arm.name for arm in measured.arms)),
     )
-    found = study(tmp_path, "rate-3x", "vpn-mesh").answer()
+    found = study(tmp_path, "rate-3x", "vpn-line").answer()
     assert serious(html_of(found.page())) == []

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from shipped import MATRIX
 
 from dsbuilds.failure_reason import UnbuildableError
-from dsbuilds.toolchains.needs import Crates, eras, needs_of, numbers, versions_of
+from dsbuilds.toolchains.needs import Crates, eras, lock_text, needs_of, numbers, versions_of
 from dsbuilds.toolchains.toolchain_choice import (
     choices_of,
     first_that_works,
@@ -381,3 +381,9 @@ class TestAttempts:
     def test_the_last_failure_counts(self):
         with pytest.raises(UnbuildableError):
             self.attempt(True, True, True, True)
+
+
+def test_a_lock_of_crates_is_looked_for_in_two_places() -> None:
+    assert lock_text({"Cargo.lock": "root", "src/Cargo.lock": "below"}.get) == "below"
+    assert lock_text({"Cargo.lock": "root"}.get) == "root"
+    assert lock_text({}.get) is None

@@ -17,10 +17,13 @@ WORDS = {
     "389-ds": r"(?i:389[- ]?ds|389-directory|ns.slapd|dirsrv|dsconf)",
     "bind": r"(?i:bind9|bind-tree|dnsload|dnsperf|named\.conf)|\bDNS\b(?! rebinding)|\bBIND's\b",
     "keycloak": r"(?i:keycloak|loginload|kc\.sh)",
+    "fastd": r"(?i:\bfastd\b)",
     "freeipa": r"(?i:freeipa-tree|\bipa-server|ipa-pwd)",
     "krb5": r"(?i:krb5|kerberos|krbload|kdc)",
     "openldap": r"(?i:openldap|\bslapd\.conf)",
     "samba": r"(?i:samba|smb\.conf|domain controller)",
+    "tinc": r"(?i:\btincd?\b)",
+    "vpncloud": r"(?i:vpncloud)",
 }
 
 
