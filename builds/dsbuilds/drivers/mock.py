@@ -48,11 +48,10 @@ config_opts['macros'].update({{
     '%clamp_mtime_to_source_date_epoch': '1',
     '%build_mtime_policy': 'clamp_to_source_date_epoch'}})
 """
-MAIN = "[main]\nreposdir=/dev/null\nassumeyes=1\ninstall_weak_deps=0\nbest=1\nretries=3\n"
+MAIN = "[main]\nreposdir=/dev/null\nassumeyes=1\ngpgcheck=1\ninstall_weak_deps=0\nbest=1\nretries=3\n"
 COPIED = ("baseurl", "metalink", "mirrorlist", "gpgcheck", "gpgkey", "module_hotfixes")
 KEYS = "file:///etc/pki/rpm-gpg/"
 OWN_LINES = re.compile(r"^(Mock Version:|Using nspawn|Executing|Child return).*\n", re.MULTILINE)
-PREFIX = re.compile(r"^[A-Z]+ \S+:\d+:  ?", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +104,8 @@ class MockDriver(RpmDriver):
 
 def configuration(name: str, row: Row, listed: Path) -> str:
     """Return a configuration for mock, with the repositories that an image's files switch on."""
-    parser, text = configparser.ConfigParser(interpolation=None, strict=False), MAIN
+    parser, text = configparser.ConfigParser(interpolation=None, strict=False), ""
+    release = re.search(r'^PLATFORM_ID="?(platform:\w+)', _text(listed, "os-release"), re.MULTILINE)
     try:
         for file in sorted(listed.glob("*.repo")):
             parser.read_string(_text(listed, file.name))
@@ -116,11 +116,12 @@ def configuration(name: str, row: Row, listed: Path) -> str:
         if section != "main" and parser[section].get("enabled", "1") in {"1", "true", "yes"}:
             lines = "".join(f"{key}={value}\n" for key, value in values.items() if value)
             text += f"\n[{section}]\nname={section}\n{lines}"
-    if text == MAIN or re.search(r"\{[{%#]", text):  # mock evaluates what is in such brackets
+    if not text or re.search(r"\{[{%#]", text):  # mock evaluates what is in such brackets
         hint = "name `repositories` in the row's packages"
         raise BuildError(f"{row.id}: its image has no repository for mock", hint=hint)
     text = text.replace(KEYS, f"{listed.as_uri()}/")  # they were copied too
-    options = {"root": name, "releasever": row.os.version, "dnf.conf": text}
+    main = f"{MAIN}module_platform_id={release[1]}\n" if release else MAIN
+    options = {"root": name, "releasever": row.os.version, "dnf.conf": main + text}
     return PINNED + "".join(f"config_opts[{key!r}] = {value!r}\n" for key, value in options.items())
 
 
@@ -132,7 +133,7 @@ def failed_build(build_log: str) -> str:
 
 def root_errors(root_log: str) -> str:
     """Return what dnf said from its error on, or else the whole."""
-    text = OWN_LINES.sub("", PREFIX.sub("", root_log))
+    text = OWN_LINES.sub("", re.sub(r"^[A-Z]+ \S+:\d+:  ?", "", root_log, flags=re.MULTILINE))
     return text[max(text.find("Error: "), 0) :]
 
 

@@ -70,11 +70,14 @@ def configured(folder: Path) -> dict[str, Any]:
 
 def test_a_configuration_is_pinned_and_has_the_row_s_repositories(tmp_path: Path) -> None:
     (tmp_path / "fedora.repo").write_text(FEDORA)
+    (tmp_path / "os-release").write_text('ID=fedora\nPLATFORM_ID="platform:f34"\n')
     options = configured(tmp_path)
     assert (options["root"], options["releasever"]) == ("a-root", ROW.os.version)
     assert options["target_arch"] == platform.machine()
     assert options["macros"]["%debug_package"] == "%{nil}"
-    assert options["dnf.conf"].partition("\n\n")[2].splitlines() == [
+    main, _, repositories = options["dnf.conf"].partition("\n\n")
+    assert main.splitlines()[-1] == "module_platform_id=platform:f34"
+    assert repositories.splitlines() == [
         "[fedora]",
         "name=fedora",
         "metalink=https://mirrors.invalid/metalink?repo=fedora-$releasever&arch=$basearch",
