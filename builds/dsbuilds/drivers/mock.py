@@ -48,7 +48,7 @@ config_opts['macros'].update({{
     '%clamp_mtime_to_source_date_epoch': '1',
     '%build_mtime_policy': 'clamp_to_source_date_epoch'}})
 """
-MAIN = "[main]\nreposdir=/dev/null\nassumeyes=1\ngpgcheck=1\ninstall_weak_deps=0\nbest=1\nretries=3\n"
+MAIN = "[main]\nreposdir=/dev/null\nassumeyes=1\ngpgcheck=1\ninstall_weak_deps=0\nbest=1\n"
 COPIED = ("baseurl", "metalink", "mirrorlist", "gpgcheck", "gpgkey", "module_hotfixes")
 KEYS = "file:///etc/pki/rpm-gpg/"
 OWN_LINES = re.compile(r"^(Mock Version:|Using nspawn|Executing|Child return).*\n", re.MULTILINE)
