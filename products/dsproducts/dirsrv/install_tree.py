@@ -54,7 +54,7 @@ SMALL_CACHE = f"nsslapd-cache-autosize: 0\nnsslapd-dbcachesize: {ns_slapd.CACHE_
 class DirsrvTree(Dirsrv):
     """The driver of a 389-ds that was built and only copied into its image."""
 
-    revision: ClassVar[int] = 8
+    revision: ClassVar[int] = 9
     creating: ClassVar[str] = "creating the directory from the tree's template"
     # Stored values by their scheme, rounds and length, for as long as this process runs.
     hashed: ClassVar[dict[tuple[StoredPassword, int], tuple[str, ...]]] = {}
@@ -142,7 +142,7 @@ class DirsrvTree(Dirsrv):
             "ds_passwd": _ssha512(self.site.manager_password),
             "ldapi_enabled": "on",
             "ldapi": f"{SHARED_FOLDER}/{SOCKET_NAME}",
-            "ldapi_autobind": "off",
+            "ldapi_autobind": "on",  # as dscreate has it
         }
 
 
