@@ -23,6 +23,8 @@ from dsharness.process.deadline import Deadline
 # Podman's own statuses; any other is that of the command inside.
 PODMAN_FAILED = 125
 NO_COMMAND = (126, 127)
+# What a runtime says of a command that an image cannot run; all else is the runtime's own fault.
+LACKS = re.compile(r"not found|no such file|exec format|permission denied", re.IGNORECASE)
 NO_NETWORK = re.compile(r"netavark|\bcni\b|network|net namespace", re.IGNORECASE)
 IDLE = ("sleep", "infinity")
 START_LIMIT_S = 120.0
@@ -346,7 +348,7 @@ def _start_error(image: str, network: str | None, result: Completed, log: Path) 
             hint="another --network may work: host, container:NAME or one of `podman network ls`",
             log=log,
         )
-    if result.status in NO_COMMAND:
+    if result.status in NO_COMMAND and LACKS.search(last):
         return InstanceError(
             f"a container of {image} did not start: {last}",
             hint="the image lacks the command, or a library that it needs",

@@ -13,10 +13,18 @@ from typing import Any
 
 import pytest
 
-from dsharness.containers.container import Container, Options, finished, run_argv, running
+from dsharness.containers.container import (
+    Container,
+    Options,
+    _start_error,
+    finished,
+    run_argv,
+    running,
+)
 from dsharness.containers.engine import Engine
 from dsharness.containers.ownership import KEPT, OWNER, found, owner_tag, reap
 from dsharness.errors import EngineError, ImageError, InstanceError
+from dsharness.process.command import Completed
 
 ROOT = Path(__file__).parents[3]
 ENGINE = Engine(
@@ -182,6 +190,23 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(
         raise AssertionError
     assert calls(podman)[-1].startswith("rm --force --ignore")
     assert said in (podman / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ('runc: exec: "x": executable file not found in $PATH: OCI runtime error', InstanceError),
+        ("crun: open executable: No such file or directory: OCI runtime error", InstanceError),
+        ("crun: cgroups in hybrid mode not supported: OCI runtime error", EngineError),
+    ],
+)
+def test_what_a_runtime_cannot_do_is_no_fault_of_an_image(
+    tmp_path: Path, said: str, error: type[Exception]
+) -> None:
+    """Podman has the same status for both."""
+    ended = Completed(argv=("podman",), status=126, stdout="", stderr=f"Error: OCI: {said}\n")
+    made = _start_error("localhost/x", "none", ended, tmp_path / "log")
+    assert type(made) is error
 
 
 @pytest.mark.parametrize("keep", [True, False])
