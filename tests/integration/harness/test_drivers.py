@@ -56,6 +56,7 @@ def driver(request: pytest.FixtureRequest) -> Driver:
     row, _, workload = request.param.partition(":")
     found = find_workload(MATRIX, workload)
     short = {"duration_s": 0.5, "most_s": 1.0, "operations": 60}
+    short["warmup_s"] = min(10, found.warmup_s)
     small = shrunk(found.model_dump(exclude={"scheduled"}), found.content.number)
     kept = {name: value for name, value in found if name == "scheduled"}
     return find_row(MATRIX, row), type(found).model_validate(small | kept | short)
