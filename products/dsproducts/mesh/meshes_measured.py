@@ -14,7 +14,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from dsbisect.claims.binds_measured import arm_runs
 from dsbisect.claims.claims_lab import ClaimsLab
 from dsharness.matrix import find_workload
-from dsharness.measure.metrics import CPU, LATENCY, MEMORY, RATE
+from dsharness.measure.metrics import COST, CPU, LATENCY, MEMORY, RATE
 from dsharness.model import Identifier, Sample, Workload
 from dsharness.products.published_claims import Experiment, MeasurementBase
 from dsproducts.mesh.mesh_workloads import BLOCK_BYTES
@@ -30,8 +30,8 @@ class MeshesMeasured(MeasurementBase):
     kind: Literal["meshes"]
     rows: tuple[Identifier, ...] = Field(min_length=1, description="the first one is divided by")
     workload: Identifier
-    divided: Literal["rates", "seconds", "memory"] = Field(
-        description="rates of the others and of the first row; mean seconds of an operation; "
+    divided: Literal["speeds", "seconds", "memory"] = Field(
+        description="the first row's cost and those of the others; mean seconds of an operation; "
         "memory after the last run and after the first"
     )
     seconds: PositiveFloat | None = Field(default=None, description="of a run; else as it says")
@@ -88,10 +88,11 @@ def median(samples: Sequence[Sample], metric: str) -> float:
     return statistics.median(sample.value(metric) or 0.0 for sample in samples)
 
 
-def _rates(valid: Valid) -> dict[str, float]:
-    first, *others = (median(samples, RATE.name) if samples else 0.0 for samples in valid.values())
+def _speeds(valid: Valid) -> dict[str, float]:
+    """Peers are as fast as their CPUs, and a rate is that of a machine with others on it."""
+    first, *others = (median(samples, COST.name) if samples else 0.0 for samples in valid.values())
     return {
-        row: rate / first for row, rate in zip([*valid][1:], others, strict=True) if first and rate
+        row: first / cost for row, cost in zip([*valid][1:], others, strict=True) if first and cost
     }
 
 
@@ -109,7 +110,7 @@ def _memory(valid: Valid) -> dict[str, float]:
 
 # What is divided, what its cases differ in, and how.
 DIVIDED: Mapping[str, tuple[str, str, Callable[[Valid], dict[str, float]]]] = {
-    "rates": ("the rate, as a share of that of {first}", "the program", _rates),
+    "speeds": ("the speed by CPU time, as a share of that of {first}", "the program", _speeds),
     "seconds": (
         "the seconds until a peer that was started again has traffic", "the program", _seconds
     ),

@@ -39,6 +39,7 @@ USUAL = (
     "debian-12-krb5:kerberos-preauth",
     "debian-13:search-groups",
     pytest.param("freeipa-debian-13:bind-random", marks=pytest.mark.whole),
+    pytest.param("mesh-fastd-debian-12:mesh-tcp", marks=pytest.mark.whole),
     pytest.param("keycloak-debian-12:keycloak-login", marks=pytest.mark.whole),
 )
 ENTRIES = 60  # a state that is quickly filled

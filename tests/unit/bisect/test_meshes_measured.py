@@ -77,13 +77,16 @@ def figures(monkeypatch: Any, asked: dict[str, Any], **samples: list[Sample]) ->
     return found
 
 
-def test_a_rate_is_a_share_of_the_first_rows(monkeypatch) -> None:
-    asked = {"workload": "mesh-tcp", "divided": "rates"}
+def test_a_speed_is_a_share_of_the_first_rows_by_cpu_time(monkeypatch) -> None:
+    asked = {"workload": "mesh-tcp", "divided": "speeds"}
     found = figures(
         monkeypatch,
         asked,
-        first=[sample("mesh-tcp", 0, rate=300.0)],
-        second=[sample("mesh-tcp", turn, rate=rate) for turn, rate in enumerate((200, 240, 250))],
+        first=[sample("mesh-tcp", 0, rate=300.0, cost=2.0)],
+        second=[
+            sample("mesh-tcp", turn, rate=240.0, cost=cost)
+            for turn, cost in enumerate((2.4, 2.5, 3))
+        ],
     )
     assert found.ratios == {SECOND: 0.8}
     assert found.lines == (
