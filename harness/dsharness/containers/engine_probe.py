@@ -27,7 +27,7 @@ from dsharness.containers.lab_folders import scratch_folder
 from dsharness.containers.ownership import remove_argv
 from dsharness.content_key import content_key
 from dsharness.errors import EngineError
-from dsharness.machine.cgroups import meter_for
+from dsharness.machine.cgroups import cgroup_trees, meter_for
 from dsharness.machine.process_limits import hard_limits, refuse_low_limits
 from dsharness.paths import config_home
 from dsharness.process.command import Completed, atomic_write, find_tool, run
@@ -309,14 +309,14 @@ FORMAT = 4  # raise when the remembered answer changes its shape
 
 
 def detect(*, fresh: bool = False) -> Engine:
-    """The engine as it works here; remembered until podman, its files, user or limits change."""
+    """The engine as it works here; remembered until podman, its files or what it runs on change."""
     find_tool("podman")
     find_tool("buildah")
     refuse_low_limits()
     memory = config_home() / "engine.json"
     settings = [[str(path), str(_read_settings(path))] for path in _settings_files()]
     user = [os.getuid(), hard_limits(), os.environ.get("PATH", "")]
-    key = content_key([FORMAT, _version(), *user, settings])
+    key = content_key([FORMAT, _version(), *user, settings, cgroup_trees()])
     if not fresh:
         remembered_engine = _recall(memory, key)
         if remembered_engine is not None:

@@ -245,3 +245,10 @@ def cgroup_mount(mountinfo: str, controller: str) -> CgroupMount | None:
             top, point = before.split()[3:5]
             return CgroupMount(point=Path(point), top=top)
     return None
+
+
+def cgroup_trees(proc: Path = PROC) -> tuple[str, ...]:
+    """Return where trees of cgroups are mounted, and of which kind: what a runtime has to like."""
+    lines = (proc / "self" / "mounts").read_text(encoding="utf-8").splitlines()
+    mounts = (line.split()[1:3] for line in lines)
+    return tuple(sorted(f"{kind} {point}" for point, kind in mounts if kind.startswith("cgroup")))

@@ -178,6 +178,18 @@ def test_what_podman_is_told_by_a_file_is_part_of_the_answer(
     assert detect() == without
 
 
+def test_another_hierarchy_of_cgroups_is_probed_again(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one runtime takes, another refuses: crun starts nothing where both kinds are mounted."""
+    detect()
+    tried = starts(machine)
+    place = "dsharness.containers.engine_probe.cgroup_trees"
+    monkeypatch.setattr(place, lambda: ("cgroup2 /sys/fs/cgroup/unified",))
+    detect()
+    assert starts(machine) == 2 * tried
+
+
 @pytest.mark.whole
 @pytest.mark.few(2)
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"key": 1}', "null", "\x00"])
