@@ -142,6 +142,8 @@ def _crate(package: dict[str, Any], sums: dict[str, str], names: set[str]) -> Cr
     if not isinstance(checksum, str) or CHECKSUM.fullmatch(checksum) is None:
         raise _wrong(f"it has no checksum of {name} {version}")
     needs = package.get("dependencies", [])
+    if not isinstance(needs, list):
+        raise _wrong(f"what {name} {version} needs is no list")
     return Crate(
         name=name,
         version=version,

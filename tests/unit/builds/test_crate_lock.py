@@ -93,6 +93,7 @@ def package(**changes: object) -> str:
         (package(version="1"), "is no crate's name or version"),
         (package(checksum="../x"), "no checksum of one 1.0.0"),
         (package(checksum=1), "no checksum of one 1.0.0"),
+        (LATER.replace('["two 2.1.0-rc.1"]', "3"), "what one 1.0.0 needs is no list"),
         ("package = 3", "no table of packages"),
         ("package = [1]", "no table of packages"),
         ("metadata = 3", "no table of packages"),
