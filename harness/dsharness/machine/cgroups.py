@@ -248,7 +248,16 @@ def cgroup_mount(mountinfo: str, controller: str) -> CgroupMount | None:
 
 
 def cgroup_trees(proc: Path = PROC) -> tuple[str, ...]:
-    """Return where trees of cgroups are mounted, and of which kind: what a runtime has to like."""
+    """Return where trees of cgroups are, and with which controllers: what a runtime has to like."""
     lines = (proc / "self" / "mounts").read_text(encoding="utf-8").splitlines()
-    mounts = (line.split()[1:3] for line in lines)
-    return tuple(sorted(f"{kind} {point}" for point, kind in mounts if kind.startswith("cgroup")))
+    mounts = [(kind, Path(point)) for _, point, kind, *_ in map(str.split, lines)]
+    trees = [(kind, point) for kind, point in mounts if kind.startswith("cgroup")]
+    return tuple(sorted(f"{kind} {point} {_controllers(point)}".rstrip() for kind, point in trees))
+
+
+def _controllers(tree: Path) -> str:
+    """Return those of a tree of v2; of one of v1 its name tells them."""
+    try:
+        return (tree / "cgroup.controllers").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
