@@ -39,7 +39,7 @@ pub fn answer(
     datagrams: bool,
     of: Option<Waiting>,
 ) -> Result<Option<Answer>, String> {
-    let Some(Waiting { id, body: asked }) = of else { return Ok(None) };
+    let Some(Waiting { id, body: asked, .. }) = of else { return Ok(None) };
     let Some((begin, end)) = framed(data, at, if datagrams { 0 } else { 4 }) else {
         return Ok(None);
     };
