@@ -143,7 +143,7 @@ class Bind(BoxedServer):
     options: ClassVar[frozenset[str]] = frozenset({WORKER_THREADS})
     content: ClassVar[type[Content]] = ZoneContent
     look_operations: ClassVar[Mapping[str, int]] = {"query": 0}  # the control channel is not DNS
-    programs: ClassVar[str] = ""  # where scripts find them, if not where packages put them
+    search_path: ClassVar[str] = ""  # where scripts find them, if not where packages put them
 
     def serve_command(self) -> tuple[str, ...]:
         return self._script(SERVE)
@@ -183,13 +183,13 @@ class Bind(BoxedServer):
         return f"{FOLDER}/named.run"  # by -g it speaks on standard error instead
 
     def _script(self, text: str, *words: str) -> tuple[str, ...]:
-        return ("sh", "-c", f"{self.programs}{text}", "sh", FOLDER, *words)
+        return ("sh", "-c", f"{self.search_path}{text}", "sh", FOLDER, *words)
 
 
 class BindTree(Bind):
     """The driver of a BIND that was built from its source and copied into its image."""
 
-    programs: ClassVar[str] = "PATH=/opt/bind/sbin:/opt/bind/bin:$PATH\n"
+    search_path: ClassVar[str] = "PATH=/opt/bind/sbin:/opt/bind/bin:$PATH\n"
 
 
 def workers(seed: Seed) -> int:
