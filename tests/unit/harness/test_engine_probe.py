@@ -181,7 +181,7 @@ def test_what_podman_is_told_by_a_file_is_part_of_the_answer(
 def test_another_hierarchy_of_cgroups_is_probed_again(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """crun starts nothing where v1 is mounted and v2 has a controller too; runc does."""
+    """Where v1 is mounted and v2 has a controller too, crun starts nothing; runc does."""
     detect()
     tried = starts(machine)
     place = "dsharness.containers.engine_probe.cgroup_trees"
