@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 from xml.etree.ElementTree import Element
@@ -98,7 +99,6 @@ class TimelineLoad(Value):
     medians: dict[str, float] = Field(
         default_factory=dict, description="of the runs of each release that was measured"
     )
-    why: str = Field(default="", description="why it was not measured")
 
     @property
     def decider(self) -> Metric:
@@ -204,9 +204,6 @@ class ReleaseTimeline(Value):
         """The first release of each series, and the newest of all."""
         return trunk_of(self.releases)
 
-    def series_line(self, series: str) -> tuple[str, ...]:
-        return series_lines(self.releases).get(series, ())
-
     def levels(self, load: TimelineLoad) -> Levels:
         """Of every release."""
         trunk = load.levels(self.trunk)
@@ -310,8 +307,6 @@ class ReleaseTimeline(Value):
     def _unmeasured(self) -> Iterator[Section]:
         reasons: dict[str, list[str]] = {}
         for load in self.loads:
-            if load.why:
-                reasons.setdefault(load.why, []).append(load.name)
             for name, why in load.unmeasured.items():
                 reasons.setdefault(f"{name}: {why}", []).append(load.name)
             for stretch in load.open:
@@ -417,13 +412,7 @@ def timeline_chart(timeline: ReleaseTimeline, load: TimelineLoad) -> Chart:
         or "no step",
         area=AREA,
     )
-    return Chart(
-        title=drawn.title,
-        description=drawn.description,
-        width=drawn.width,
-        height=drawn.height,
-        shapes=(*drawn.shapes, *_step_marks(load, days, across)),
-    )
+    return replace(drawn, shapes=(*drawn.shapes, *_step_marks(load, days, across)))
 
 
 def _day(moment: str) -> int:
