@@ -31,6 +31,7 @@ from dsharness.products import source_system
 
 if TYPE_CHECKING:
     from dsbisect.comparison_question import Compare
+    from dsbisect.study import SuiteStudy
     from dsbisect.study_lab import Scene
     from dslab.candidates import Supply
 
@@ -93,7 +94,7 @@ class TwoSources:
                 hint="nothing that it is made of differs between them",
             )
         return cls(
-            request=_request(study, scene, first, second),
+            request=request_of(study, scene, study.repository, first, second),
             repository=repository,
             names=names,
             titles=(_title(study.first, first), title),
@@ -138,14 +139,17 @@ class TwoSources:
         return supply
 
 
-def _request(study: Compare, scene: Scene, first: str, second: str) -> CommitsRequest:
+def request_of(
+    study: SuiteStudy, scene: Scene, repository: str, first: str, last: str
+) -> CommitsRequest:
+    """What is asked of sources that are built, and not searched."""
     return CommitsRequest(
         matrix=scene.matrix,
         workload=scene.matrix.workloads[0],  # what is built does not depend on it
         settings=scene.settings(study),
-        repository=study.repository or "",
+        repository=repository,
         good=first,
-        bad=second,
+        bad=last,
         toolchain=study.toolchain,
     )
 

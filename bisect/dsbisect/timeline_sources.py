@@ -5,7 +5,6 @@ All are built with one toolchain as far as that can be, and filled in the same w
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,12 +18,14 @@ from dsbisect.commits.commits_request import (
     surroundings_of,
     tree_of,
 )
+from dsbisect.compared_sources import request_of
 from dsbuilds.history.release_names import ReleaseNames, TaggedRelease
 from dsbuilds.history.repository import Repository
 from dsharness.containers.engine import Engine
 from dsharness.errors import UsageError
 from dsharness.model import Settings, SystemName
 from dsharness.products import product, source_facts, source_system
+from dsharness.yaml_files.problems import suggestion
 from dsresults.compare.release_timeline import Release, trunk_of
 
 if TYPE_CHECKING:
@@ -59,14 +60,8 @@ class TimelineSources:
                 hint="`git tag` lists them; either end may be left out",
             )
         return cls(
-            request=CommitsRequest(
-                matrix=scene.matrix,
-                workload=scene.matrix.workloads[0],  # what is built does not depend on it
-                settings=scene.settings(study),
-                repository=study.repository,
-                good=releases[0].commit,
-                bad=releases[-1].commit,
-                toolchain=study.toolchain,
+            request=request_of(
+                study, scene, study.repository, releases[0].commit, releases[-1].commit
             ),
             repository=repository,
             project=names.project,
@@ -126,8 +121,8 @@ def _place(name: str, tagged: tuple[TaggedRelease, ...]) -> int:
     for number, one in enumerate(tagged):
         if name in {one.name, one.tag}:
             return number
-    close = difflib.get_close_matches(name, [one.name for one in tagged], n=3)
+    meant = suggestion(name, (one.name for one in tagged))
     raise UsageError(
-        f"{name}: no release of this repository",
-        hint=f"did you mean {' or '.join(close)}?" if close else "`git tag` lists them",
+        f"{name}: no release of this repository.{meant}",
+        hint="`git tag` lists them",
     )

@@ -8,7 +8,6 @@ from dsbisect.commits.commits_request import CommitsRequest
 from dsbisect.commits.commits_study import run_commits
 from dsbisect.difference_question import Explain
 from dsbisect.study_answers import answered
-from dsbisect.study_lab import Scene, ThisMachine
 from dsharness.matrix import find_workload
 from dsharness.products.published_claims import CulpritSearched
 from dsresults.compare.trial_claims import CulpritFigures, NamedCommit
@@ -53,15 +52,7 @@ def _rows(lab: ClaimsLab, searched: CulpritSearched) -> CulpritFigures:
         workload=(searched.workload,),
         runs=searched.runs,
     )
-    machine = ThisMachine(
-        scene=Scene(matrix=lab.matrix),
-        engine=lab.engine,
-        store=lab.store,
-        observer=lab.observer,
-        relock=lab.relock,
-        keep=lab.keep,
-    )
-    (workload,) = answered(study, machine).answer.workloads
+    (workload,) = answered(study, lab.machine).answer.workloads
     share = next((share for share in workload.shares.shares if share.factor == STORED), None)
     return CulpritFigures(
         ends=f"{searched.fast} to {searched.slow}",
