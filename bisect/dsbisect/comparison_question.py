@@ -162,14 +162,14 @@ class Compare(SuiteStudy):
 
         if self.repository is None and self.packages is None:
             return None
-        if "made" not in scene.opened:
-            scene.opened["made"] = (
-                TwoSources.of(self, scene)
-                if self.packages is None
-                else TwoPackages.of(scene.matrix, scene.settings(self), self.first, self.packages)
-            )
-        made: TwoMade = scene.opened["made"]
-        return made
+        packages = self.packages
+
+        def both() -> TwoMade:
+            if packages is None:
+                return TwoSources.of(self, scene)
+            return TwoPackages.of(scene.matrix, scene.settings(self), self.first, packages)
+
+        return scene.once("made", both)
 
     def names(self, scene: Scene) -> tuple[str, ...]:
         made = self.made(scene)

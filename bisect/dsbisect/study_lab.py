@@ -148,6 +148,7 @@ class LabPart:
 
 
 V = TypeVar("V", bound=Value)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +186,13 @@ class Scene:
         loads = default_workloads(self.matrix, systems)
         self.workloads.update({load.named: load for load in loads})
         return loads
+
+    def once(self, name: str, open_it: Callable[[], T]) -> T:
+        """Return what a study opens, opened when it is asked for first."""
+        if name not in self.opened:
+            self.opened[name] = open_it()
+        value: T = self.opened[name]
+        return value
 
     def settings(self, study: Study) -> Settings:
         return find_settings(self.matrix, study.settings)

@@ -103,10 +103,7 @@ class Timeline(SuiteStudy):
         """Return the releases; the repository is opened once."""
         from dsbisect.timeline_sources import TimelineSources
 
-        if "made" not in scene.opened:
-            scene.opened["made"] = TimelineSources.of(self, scene)
-        sources: TimelineSources = scene.opened["made"]
-        return sources
+        return scene.once("made", lambda: TimelineSources.of(self, scene))
 
     def names(self, scene: Scene) -> tuple[str, ...]:
         """Both ends: what lies between is prepared when it is asked for."""

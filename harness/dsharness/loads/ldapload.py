@@ -23,7 +23,7 @@ from dsharness.loads.ldap_request_bytes import (
     import_steps,
     simple_bind,
 )
-from dsharness.loads.load_driver import Worker
+from dsharness.loads.load_driver import Worker, unfit
 from dsharness.loads.own_load import MOST_BYTES, MOST_REQUESTS, OwnLoad
 from dsharness.model import (
     USER_BIND,
@@ -97,10 +97,7 @@ def _ldap(workload: Workload, endpoint: Endpoint) -> tuple[LdaploadWorkload, Lda
         or (isinstance(endpoint, LdapEndpoint) and workload.requests == (USER_BIND,))
     ):
         return workload, endpoint
-    raise WorkloadError(
-        f"workload {workload.id} is only for directories that the lab made",
-        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
-    )
+    raise unfit(workload, "is only for directories that the lab made")
 
 
 def _lines(load: LdaploadWorkload, server: OwnDirectory, turn: int) -> Iterator[str]:

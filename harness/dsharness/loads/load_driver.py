@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
+from dsharness.errors import WorkloadError
 from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
 
@@ -239,3 +240,11 @@ def run_size(
     per_thread = max(1, math.ceil(share * operations / workload.threads))
     expected_s = per_thread * workload.threads / rate
     return Operations(per_thread=per_thread, limit_s=SLOWER * expected_s + workload.most_s)
+
+
+def unfit(workload: Workload, why: str) -> WorkloadError:
+    """Return the error of a load that does not speak to such a server."""
+    return WorkloadError(
+        f"workload {workload.id} {why}",
+        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
+from dsharness.loads.load_driver import unfit
 from dsharness.loads.own_load import OwnLoad
 from dsharness.model import Workload
 from dsharness.systems.system import Endpoint
@@ -43,10 +44,7 @@ class Dnsload(OwnLoad):
 def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsloadWorkload, DnsEndpoint]:
     if isinstance(workload, DnsloadWorkload) and isinstance(endpoint, DnsEndpoint):
         return workload, endpoint
-    raise WorkloadError(
-        f"workload {workload.id} asks for names of a zone, which this server does not serve",
-        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
-    )
+    raise unfit(workload, "asks for names of a zone, which this server does not serve")
 
 
 def request_lines(load: DnsloadWorkload, server: DnsEndpoint, turn: int) -> Iterator[str]:

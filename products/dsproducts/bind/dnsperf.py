@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from dsharness.errors import WorkloadError
 from dsharness.loads.load_driver import (
     CUT,
     LOST,
@@ -21,6 +20,7 @@ from dsharness.loads.load_driver import (
     Operations,
     Schedule,
     children_s,
+    unfit,
 )
 from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
@@ -147,10 +147,7 @@ class Dnsperf:
 def _dns(workload: Workload, endpoint: Endpoint) -> tuple[DnsperfWorkload, DnsEndpoint]:
     if isinstance(workload, DnsperfWorkload) and isinstance(endpoint, DnsEndpoint):
         return workload, endpoint
-    raise WorkloadError(
-        f"workload {workload.id} asks for names of a zone, which this server does not serve",
-        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
-    )
+    raise unfit(workload, "asks for names of a zone, which this server does not serve")
 
 
 def _latencies(text: str) -> dict[str, Latencies]:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlencode
 
-from dsharness.errors import WorkloadError
-from dsharness.loads.load_driver import LoadReport
+from dsharness.loads.load_driver import LoadReport, unfit
 from dsharness.loads.own_load import MOST_REQUESTS, OwnLoad
 from dsharness.model import Workload
 from dsharness.systems.ldap.directory import user_name
@@ -55,10 +54,7 @@ class Loginload(OwnLoad):
 def _login(workload: Workload, endpoint: Endpoint) -> tuple[LoginWorkload, LoginEndpoint]:
     if isinstance(workload, LoginWorkload) and isinstance(endpoint, LoginEndpoint):
         return workload, endpoint
-    raise WorkloadError(
-        f"workload {workload.id} logs users in, which this server does not do",
-        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
-    )
+    raise unfit(workload, "logs users in, which this server does not do")
 
 
 class Step:

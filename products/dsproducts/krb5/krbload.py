@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dsharness.errors import WorkloadError
+from dsharness.loads.load_driver import unfit
 from dsharness.loads.own_load import CONNECT, MOST_REQUESTS, OwnLoad
 from dsharness.model import Transport, Workload
 from dsharness.systems.system import Endpoint
@@ -43,10 +44,7 @@ class Krbload(OwnLoad):
 def _kerberos(workload: Workload, endpoint: Endpoint) -> tuple[KrbloadWorkload, KdcEndpoint]:
     if isinstance(workload, KrbloadWorkload) and isinstance(endpoint, KdcEndpoint):
         return workload, endpoint
-    raise WorkloadError(
-        f"workload {workload.id} asks a KDC for tickets, which this server does not give",
-        hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
-    )
+    raise unfit(workload, "asks a KDC for tickets, which this server does not give")
 
 
 def request_lines(

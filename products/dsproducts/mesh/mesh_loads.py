@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from dsharness.errors import WorkloadError
 from dsharness.loads.load_driver import (
     CUT,
     LOST,
@@ -25,6 +24,7 @@ from dsharness.loads.load_driver import (
     Seconds,
     children_s,
     last_of,
+    unfit,
 )
 from dsharness.model import Latencies, Workload
 from dsharness.systems.system import Endpoint
@@ -71,10 +71,7 @@ class MeshLoad(ABC, Generic[W]):
     def _fitting(self, workload: Workload, endpoint: Endpoint) -> W:
         if isinstance(workload, self.kind) and isinstance(endpoint, MeshEndpoint):
             return workload
-        raise WorkloadError(
-            f"workload {workload.id} is for peers of a mesh, which this server is not",
-            hint="choose a workload that fits the rows; `dsbisect list workloads` has all",
-        )
+        raise unfit(workload, "is for peers of a mesh, which this server is not")
 
     @abstractmethod
     def words(self, load: W, extent: Extent) -> tuple[float, list[str]]:
